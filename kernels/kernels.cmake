@@ -1,0 +1,25 @@
+# Each kernels/X.cu is compiled once a backend, in the namespace of that backend: by nvcc as `cuda`, and by the host
+# compiler, through a one-line .cpp made here, as `cpu` and as `emulated` (lanes are real threads; tests only).
+file(GLOB kernel_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cu)
+add_library(gs_kernels_emulated STATIC)
+foreach(kernel IN LISTS kernel_files)
+  get_filename_component(name ${kernel} NAME_WE)
+  foreach(backend cpu emulated)
+    set(unit ${CMAKE_BINARY_DIR}/kernels/${name}_${backend}.cpp)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"kernels/${name}.cu\"\n")
+    set_source_files_properties(${unit} PROPERTIES COMPILE_DEFINITIONS GS_BACKEND=${backend})
+  endforeach()
+  set_source_files_properties(${CMAKE_BINARY_DIR}/kernels/${name}_emulated.cpp PROPERTIES COMPILE_DEFINITIONS
+    "GS_BACKEND=emulated;GS_EMULATED")
+  target_sources(gs_kernels PRIVATE ${CMAKE_BINARY_DIR}/kernels/${name}_cpu.cpp)
+  target_sources(gs_kernels_emulated PRIVATE ${CMAKE_BINARY_DIR}/kernels/${name}_emulated.cpp)
+  if(GS_CUDA)
+    target_sources(gs_kernels PRIVATE ${kernel})
+    set_source_files_properties(${kernel} PROPERTIES COMPILE_DEFINITIONS GS_BACKEND=cuda)
+  endif()
+endforeach()
+target_link_libraries(gs_kernels_emulated PUBLIC gs_kernels)
+if(GS_CUDA)
+  # CMake 3.25 does not know C++20 for nvcc 13.
+  target_compile_options(gs_kernels PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-lineinfo;--expt-relaxed-constexpr>")
+endif()

@@ -1,0 +1,16 @@
+// The few calls of core that differ between a build with CUDA and one without.
+#pragma once
+
+#include "graphscale/core.hpp"
+
+namespace gs {
+
+Offset cuda_available_bytes(int device);
+void* cuda_allocate(int device, Offset bytes);  ///< zeroed; nullptr where it does not fit
+void cuda_release(void* memory) noexcept;       ///< a failure goes to the log
+
+/// Empty where GPU `index` can run this program, else the reason in one line.
+std::string cuda_obstacle(int index);
+std::string cuda_description(int index);
+
+}  // namespace gs

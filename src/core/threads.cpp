@@ -1,0 +1,53 @@
+#include <sched.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "graphscale/core.hpp"
+
+namespace gs {
+
+void on_threads(int threads, const std::function<void(int)>& body) {
+  std::exception_ptr first_failure;
+  std::mutex mutex;
+  const auto guarded = [&](int thread) {
+    try {
+      body(thread);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!first_failure) first_failure = std::current_exception();
+    }
+  };
+
+  std::vector<std::thread> others;
+  for (int thread = 1; thread < threads; ++thread) others.emplace_back(guarded, thread);
+  guarded(0);
+  for (std::thread& other : others) other.join();
+  if (first_failure) std::rethrow_exception(first_failure);
+}
+
+void parallel_for(int threads, Offset count, Offset grain, const std::function<void(Offset, Offset, int)>& body) {
+  const Offset pieces = (count + grain - 1) / grain;
+  if (pieces <= 1 || threads <= 1) {
+    if (count > 0) body(0, count, 0);
+    return;
+  }
+  std::atomic<Offset> next{0};
+  on_threads(int(std::min<Offset>(threads, pieces)), [&](int thread) {
+    try {
+      for (Offset piece = next++; piece < pieces; piece = next++)
+        body(piece * grain, std::min(count, (piece + 1) * grain), thread);
+    } catch (...) {
+      next = pieces;  // the others stop at their next piece
+      throw;
+    }
+  });
+}
+
+int hardware_threads() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace gs
