@@ -26,8 +26,10 @@
 
 #if defined(__CUDACC__)
 #define GS_HD __host__ __device__
+#define GS_UNROLL _Pragma("unroll")
 #else
 #define GS_HD
+#define GS_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 namespace gs {
@@ -100,8 +102,8 @@ std::string cat(const Parts&... parts) {
 }
 
 /// Checks an argument at the edge of a room.
-#define GS_EXPECT(condition, ...) \
-  do { \
+#define GS_EXPECT(condition, ...)                                                       \
+  do {                                                                                  \
     if (!(condition)) throw ::gs::Error(::gs::Fault::internal, ::gs::cat(__VA_ARGS__)); \
   } while (false)
 
@@ -113,11 +115,11 @@ void log_warn(const std::string& line);
 void log_error(const std::string& line);
 void set_quiet(bool quiet);  ///< true: only warnings and errors, and no progress lines
 
-std::string human_bytes(double bytes);    ///< "1.5 GiB"
-std::string human_count(double count);    ///< "12.3 M"
+std::string human_bytes(double bytes);      ///< "1.5 GiB"
+std::string human_count(double count);      ///< "12.3 M"
 std::string human_seconds(double seconds);  ///< "2 h 05 min", "3.2 s"
-std::string with_commas(Offset count);    ///< "1,049,866"
-double now_s();                           ///< monotonic clock, seconds
+std::string with_commas(Offset count);      ///< "1,049,866"
+double now_s();                             ///< monotonic clock, seconds
 
 /// Progress of one long phase: a line at once on a terminal each 0.5 s, into a pipe each 10 s, the last one at 100 %
 /// with the mean rate. `advance` may be called from any thread. total 0: unknown, no share and no ETA.
@@ -126,7 +128,8 @@ class Progress {
   /// phase "ingest", unit "lines"; rates are printed as "12.3 M lines/s"
   Progress(std::string phase, std::string unit, Offset total);
   ~Progress();  ///< prints nothing: an unfinished phase was ended by an error
-  void advance(Offset done, const std::string& note = "");  ///< done more; `note` (loss, lr ...) goes into the next line
+  void advance(Offset done,
+               const std::string& note = "");  ///< done more; `note` (loss, lr ...) goes into the next line
   void set_total(Offset total);
   void finish(const std::string& note = "");  ///< prints the 100 % line
 
@@ -158,8 +161,8 @@ Device choose_device(const std::string& name);
 /// One line for humans: the CPU's model and vector width, or the GPU's name and memory.
 std::string describe(Device device);
 
-/// Bytes this process may still take: of the host the least of MemAvailable, the cgroup's and RLIMIT_AS's remainders; of
-/// a GPU what is free.
+/// Bytes this process may still take: of the host the least of MemAvailable, the cgroup's and RLIMIT_AS's remainders;
+/// of a GPU what is free.
 Offset available_bytes(Device device);
 
 /// Who holds how much of one device's memory, by purpose. Safe from any thread.
@@ -190,8 +193,8 @@ class MemoryLedger {
 /// `stream` before the call and is done before what is queued after it; on the CPU it is done when the call returns.
 struct Exec {
   Device device;
-  int threads = 1;           ///< CPU threads of a parallel loop
-  void* stream = nullptr;    ///< cudaStream_t on a GPU
+  int threads = 1;         ///< CPU threads of a parallel loop
+  void* stream = nullptr;  ///< cudaStream_t on a GPU
   MemoryLedger* ledger = nullptr;
 };
 
@@ -219,7 +222,9 @@ class Buffer {
  public:
   Buffer() = default;
   Buffer(MemoryLedger& ledger, Offset size, std::string purpose)
-      : ledger_(&ledger), size_(size), purpose_(std::move(purpose)),
+      : ledger_(&ledger),
+        size_(size),
+        purpose_(std::move(purpose)),
         data_(static_cast<T*>(ledger.allocate(size * Offset(sizeof(T)), purpose_))) {}
   Buffer(Buffer&& o) noexcept { swap(o); }
   Buffer& operator=(Buffer&& o) noexcept {
@@ -235,7 +240,8 @@ class Buffer {
 
  private:
   void swap(Buffer& o) noexcept {
-    std::swap(ledger_, o.ledger_), std::swap(size_, o.size_), std::swap(purpose_, o.purpose_), std::swap(data_, o.data_);
+    std::swap(ledger_, o.ledger_), std::swap(size_, o.size_), std::swap(purpose_, o.purpose_),
+        std::swap(data_, o.data_);
   }
   MemoryLedger* ledger_ = nullptr;
   Offset size_ = 0;

@@ -9,9 +9,7 @@
 
 namespace gs {
 
-std::string to_string(Device device) {
-  return device.is_cuda() ? cat("cuda:", device.index) : "cpu";
-}
+std::string to_string(Device device) { return device.is_cuda() ? cat("cuda:", device.index) : "cpu"; }
 
 Device choose_device(const std::string& name) {
   if (name == "cpu") return {};
@@ -74,7 +72,8 @@ bool was_built_for(int major, int minor) {
   for (std::string entry; std::getline(list, entry, ',');) {
     if (entry == "native" || entry == "all" || entry == "all-major") return true;
     const int number = std::stoi(entry), entry_major = number / 10, entry_minor = number % 10;
-    const bool has_ptx = entry.find("-real") == std::string::npos, has_code = entry.find("-virtual") == std::string::npos;
+    const bool has_ptx = entry.find("-real") == std::string::npos,
+               has_code = entry.find("-virtual") == std::string::npos;
     if (has_code && entry_major == major && entry_minor <= minor) return true;
     if (has_ptx && number <= 10 * major + minor) return true;
   }

@@ -71,9 +71,7 @@ std::string with_commas(Offset count) {
   return digits;
 }
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 struct Progress::State {
   std::string phase, unit;

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "graphscale/core.hpp"
+
 #include "src/core/device.hpp"
 
 namespace gs {
@@ -90,8 +91,8 @@ void* MemoryLedger::allocate(Offset bytes, const std::string& purpose) {
   const std::lock_guard lock(mutex_);
   if (!memory)
     throw Error(Fault::memory,
-                cat(purpose, ": ", human_bytes(double(bytes)), " do not fit on ", to_string(device_), " (free: ",
-                    human_bytes(double(available_bytes(device_))), "; held: ", largest_entries(3),
+                cat(purpose, ": ", human_bytes(double(bytes)), " do not fit on ", to_string(device_),
+                    " (free: ", human_bytes(double(available_bytes(device_))), "; held: ", largest_entries(3),
                     "); lower model.dim or training.step_walks, or use a machine with more memory"));
   held_[purpose] += bytes;
   total_ += bytes;

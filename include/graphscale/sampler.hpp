@@ -1,0 +1,48 @@
+// What training reads: a graph to walk on, tables to draw from, walks and negatives. All of it on exec's device.
+#pragma once
+
+#include "graphscale/graph.hpp"
+#include "kernels/ops.hpp"
+
+namespace gs {
+
+/// Alias table of a distribution in proportion to `weights` [n] (finite, >= 0, not all 0), host memory. A weight of 0 is
+/// never drawn; a positive one has a probability right within 2^-32 of the mean slot (Vose 1991, O(n)).
+std::vector<kernels::AliasSlot> alias_table(Span<const double> weights);
+
+/// The same into `slots`, as long as `weights`; `scratch` keeps its storage between calls.
+void fill_alias_table(Span<const float> weights, kernels::AliasSlot* slots, std::vector<std::uint32_t>& scratch);
+
+/// A graph on exec's device, ready for `make_walks`: a packed word a node, targets, and, where weighted, alias slots.
+/// Held bytes: 16 n + 4 arcs, 12 arcs where weighted.
+class WalkTopology {
+ public:
+  /// weighted: follow arcs by weight where the graph has weights. A node all of whose arcs weigh 0 is a sink.
+  WalkTopology(const Csr& graph, bool weighted, const Exec& exec);
+  kernels::WalkGraph view() const;
+  Offset num_nodes() const { return arcs_.size(); }
+  static Offset bytes(Offset nodes, Offset arcs, bool weighted);
+
+ private:
+  Buffer<kernels::PackedArcs> arcs_;
+  Buffer<Offset> offsets_;
+  Buffer<RowId> targets_;
+  Buffer<kernels::AliasSlot> arc_alias_;
+};
+
+/// Rows to draw as negatives, in proportion to (number of arcs that reach the row, its own where undirected) ^ power.
+/// A row without arcs is never drawn unless no row has any. Held bytes: 8 n.
+class NegativeTable {
+ public:
+  NegativeTable(const Csr& graph, double power, const Exec& exec);
+  Span<const kernels::AliasSlot> view() const { return {slots_.data(), slots_.size()}; }
+  static Offset bytes(Offset nodes) { return nodes * Offset(sizeof(kernels::AliasSlot)); }
+
+ private:
+  Buffer<kernels::AliasSlot> slots_;
+};
+
+/// Expected number of (centre, context) pairs of one full walk: what sizes a step and an ETA.
+double expected_pairs(const kernels::TileShape& shape);
+
+}  // namespace gs

@@ -1,0 +1,42 @@
+// negatives[tile] = s rows drawn from an alias table, keyed by (seed, epoch, tile, place).
+//
+// A unit is a flock of draws: on CUDA one draw a thread, on the CPU 64 whose table slots are prefetched before use.
+#include "kernels/exec.hpp"
+#include "kernels/ops.hpp"
+
+namespace gs::kernels::GS_BACKEND {
+
+struct DrawNegatives {
+  Span<const AliasSlot> table;
+  WalkBatch batch;
+  Offset first_tile;  // of the epoch
+  int per_tile;
+  Span<RowId> negatives;  // [tiles, s]
+
+  GS_DEV void operator()(Offset first, int count) const {
+    std::uint64_t slot[kFlock];
+    std::uint32_t coin[kFlock];
+    for (int f = 0; f < count; ++f) {
+      const Offset tile = first_tile + (first + f) / per_tile;
+      const Philox4 random =
+          draw(batch.seed, batch.epoch, std::uint64_t(tile), std::uint32_t((first + f) % per_tile), Draw::negative);
+      slot[f] = below(random.low(), std::uint64_t(table.size));
+      coin[f] = random.word[2];
+      prefetch(&table[Offset(slot[f])]);
+    }
+    for (int f = 0; f < count; ++f) {
+      const AliasSlot s = table[Offset(slot[f])];
+      negatives[first + f] = coin[f] < s.threshold ? RowId(slot[f]) : s.alias;
+    }
+  }
+};
+
+void draw_negatives(Span<const AliasSlot> table, const WalkBatch& batch, int tiles_per_walk, int per_tile,
+                    Span<RowId> negatives, const Exec& exec) {
+  GS_EXPECT(negatives.size == batch.count * tiles_per_walk * per_tile, "draw_negatives: ", negatives.size,
+            " places for ", batch.count * tiles_per_walk, " tiles of ", per_tile);
+  for_each_flock("draw_negatives", negatives.size,
+                 DrawNegatives{table, batch, batch.first * tiles_per_walk, per_tile, negatives}, exec);
+}
+
+}  // namespace gs::kernels::GS_BACKEND

@@ -1,0 +1,404 @@
+// The tile's products on a CPU: register blocks of whole vectors over rows used where they stand in the tables.
+//
+// Floating-point operations a tile of c centres, p pairs, s negatives: 6 dim (p + c s) in useful products.
+// Written with GCC's vector types, so that one source serves AVX-512, AVX2 and SSE without -ffast-math; the order of
+// adds is fixed for a given vector width.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/tile.hpp"
+
+namespace gs::kernels::GS_BACKEND::simd {
+
+#if defined(__AVX512F__)
+inline constexpr int kLanes = 16;
+#elif defined(__AVX__)
+inline constexpr int kLanes = 8;
+#else
+inline constexpr int kLanes = 4;
+#endif
+using Vec [[gnu::vector_size(kLanes * 4), gnu::may_alias]] = float;
+using IVec [[gnu::vector_size(kLanes * 4), gnu::may_alias]] = int;
+
+GS_DEV Vec load(const float* p) { return *reinterpret_cast<const Vec*>(p); }
+GS_DEV void store(float* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
+GS_DEV Vec all(float x) { return x - Vec{}; }
+
+/// Keeps `v` in a register: g++ 12 would rather read a row again at every use, and the loads then bound the loop.
+GS_DEV Vec held(Vec v) {
+#if defined(__AVX512F__)
+  asm("" : "+v"(v));
+#else
+  asm("" : "+x"(v));
+#endif
+  return v;
+}
+
+// ------------------------------------------------------------------------------------------------- sums of vectors
+
+/// a and b each hold `Sums` partial sums of kLanes / Sums lanes; the result holds those of a, then of b, halved in
+/// width.
+template <int Sums, int... Lane>
+GS_DEV Vec halve(Vec a, Vec b, std::integer_sequence<int, Lane...>) {
+  constexpr int width = kLanes / Sums, half = width / 2;
+  return __builtin_shufflevector(a, b, (Lane / half / Sums * kLanes + Lane / half % Sums * width + Lane % half)...) +
+         __builtin_shufflevector(a, b,
+                                 (Lane / half / Sums * kLanes + Lane / half % Sums * width + Lane % half + half)...);
+}
+
+/// Lane i of the result is the sum over acc[i]'s lanes, i < N; N a power of two, at most kLanes.
+template <int N, int Sums = 1>
+GS_DEV Vec lane_sums(const Vec* acc) {
+  constexpr auto lanes = std::make_integer_sequence<int, kLanes>{};
+  if constexpr (Sums == kLanes) {
+    return acc[0];
+  } else {
+    Vec next[N > 1 ? N / 2 : 1];
+    if constexpr (N == 1) {
+      next[0] = halve<Sums>(acc[0], acc[0], lanes);
+    } else {
+      for (int i = 0; i < N / 2; ++i) next[i] = halve<Sums>(acc[2 * i], acc[2 * i + 1], lanes);
+    }
+    return lane_sums<(N > 1 ? N / 2 : 1), 2 * Sums>(next);
+  }
+}
+
+// ------------------------------------------------------------------------------------------------ the two products
+
+/// Lane a * Y + b of the result is x[a].y[b].
+template <int X, int Y>
+GS_DEV Vec dot_block(const float* const* x, const float* const* y, int columns) {
+  Vec acc[X * Y] = {};
+  for (int c = 0; c < columns; c += kLanes) {
+    Vec left[X];
+    for (int a = 0; a < X; ++a) left[a] = held(load(x[a] + c));
+    for (int b = 0; b < Y; ++b) {
+      const Vec right = held(load(y[b] + c));
+      for (int a = 0; a < X; ++a) acc[a * Y + b] += left[a] * right;
+    }
+  }
+  return lane_sums<X * Y>(acc);
+}
+
+/// A sum over rows r of coefficient[r * step] times row r, for two outputs whose coefficients are `second` apart.
+struct WeightedRows {
+  const float* const* rows;
+  const float* coefficient;
+  Offset step, second;
+  int count;
+};
+
+/// acc[o][v] += the two sums of `w` over columns [column, column + V kLanes).
+template <int V>
+GS_DEV void add_weighted(const WeightedRows& w, int column, Vec (&acc)[2][V]) {
+  const float* coefficient = w.coefficient;
+  for (int r = 0; r < w.count; ++r, coefficient += w.step) {
+    const Vec first = all(coefficient[0]), second = all(coefficient[w.second]);
+    const float* row = w.rows[r] + column;
+    for (int v = 0; v < V; ++v) {
+      const Vec values = held(load(row + v * kLanes));
+      acc[0][v] += first * values;
+      acc[1][v] += second * values;
+    }
+  }
+}
+
+/// Both outputs of the sum of `parts` products; write(output, column, vector) takes the result.
+template <int V, int Parts, class Write>
+GS_DEV void weighted_block(const WeightedRows (&parts)[Parts], int column, const Write& write) {
+  Vec acc[2][V] = {};
+  for (const WeightedRows& part : parts) add_weighted<V>(part, column, acc);
+  for (int o = 0; o < 2; ++o)
+    for (int v = 0; v < V; ++v) write(o, column + v * kLanes, acc[o][v]);
+}
+
+template <int Parts, class Write>
+GS_DEV void weighted_sums(const WeightedRows (&parts)[Parts], int columns, const Write& write) {
+  constexpr int kWide = kLanes == 16 ? 8 : 4;  // 2 x kWide accumulators: half of the vector registers
+  int column = 0;
+  for (; column + kWide * kLanes <= columns; column += kWide * kLanes) weighted_block<kWide>(parts, column, write);
+  for (; column < columns; column += kLanes) weighted_block<1>(parts, column, write);
+}
+
+// -------------------------------------------------------------------------------------------------- sigma and loss
+
+/// e^x for x <= 0, 0 below -87; relative error below 2e-7 (Cephes' polynomial on [-ln 2 / 2, ln 2 / 2]).
+GS_DEV Vec exp_of_negative(Vec x) {
+  const Vec bounded = x < -87.0f ? all(-87.0f) : x;
+  const IVec n = __builtin_convertvector(bounded * 1.44269504f - 0.5f, IVec);  // truncation rounds x <= 0 to nearest
+  const Vec whole = __builtin_convertvector(n, Vec);
+  const Vec r = (bounded - whole * 0.693359375f) + whole * 2.12194440e-4f;
+  Vec p = all(1.9875691500e-4f);
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const IVec scaled = reinterpret_cast<IVec>(p) + (n << 23);
+  return x < -87.0f ? Vec{} : reinterpret_cast<Vec>(scaled);
+}
+
+/// ln x for x in [1, 2^100], absolute error below 1e-6 of max(1, ln x) (Cephes' polynomial).
+GS_DEV Vec log_of(Vec x) {
+  const IVec bits = reinterpret_cast<IVec>(x) - 0x3F3504F3;  // sqrt(1/2): the mantissa falls in [sqrt(1/2), sqrt 2)
+  const Vec exponent = __builtin_convertvector(bits >> 23, Vec);
+  const Vec m = reinterpret_cast<Vec>((bits & 0x007FFFFF) + 0x3F3504F3) - 1.0f;
+  Vec p = all(7.0376836292e-2f);
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  return m - 0.5f * m * m + p * m * m * m + exponent * 0.69314718f;
+}
+
+GS_DEV float sum_of(Vec v) { return lane_sums<1>(&v)[0]; }
+
+/// values[0 .. count) <- rate * sigma(sign * value); returns the sum of -log sigma(-sign * value). A score of -sign *
+/// infinity gives 0 and 0. count is a multiple of 16; the array is whole vectors.
+GS_DEV float sigmas(float* values, int count, float sign, float rate) {
+  Vec linear = {}, logs = {}, product = all(1.0f);
+  int factors = 0;
+  for (int c = 0; c < count; c += kLanes) {
+    const Vec x = load(values + c) * sign, magnitude = x < 0.0f ? x : -x;
+    const Vec e = exp_of_negative(magnitude);
+    linear += x > 0.0f ? x : Vec{};
+    product *= 1.0f + e;  // a factor is at most 2: one logarithm serves 64 of them
+    store(values + c, rate * (x > 0.0f ? all(1.0f) : e) / (1.0f + e));
+    if (++factors == 64) logs += log_of(product), product = all(1.0f), factors = 0;
+  }
+  return sum_of(linear + logs + log_of(product));
+}
+
+// -------------------------------------------------------------------------------------------------------- the tile
+
+/// The rows of the next tile, asked for one by one between the products of this one: all at once they would overrun the
+/// few misses that a core can have in flight.
+class RowsAhead {
+ public:
+  RowsAhead() = default;
+  GS_DEV RowsAhead(const TileBatch& batch, Offset index) : batch_(&batch) {
+    if (index == kNone) return;
+    tile_ = cut_tile(batch, index);
+    line_count_ = int(batch.centres.stride * Offset(sizeof(float)) / 64);
+    rows_ = tile_.empty() ? 0 : tile_.centres + tile_.contexts + batch.shape.shared_negatives;
+    if (rows_ * line_count_ > kMostLines) rows_ = 0;
+  }
+
+  GS_DEV void ask_for_one() {
+    if (next_ >= rows_) return;
+    const char* row = reinterpret_cast<const char*>(address(next_++));
+    for (int line = 0; line < line_count_; ++line) prefetch(row + 64 * line);
+  }
+  GS_DEV void ask_for_all() {
+    while (next_ < rows_) ask_for_one();
+  }
+
+ private:
+  static constexpr int kMostLines = 4096;  // 256 KiB: this and the tile at work fit a second-level cache
+
+  GS_DEV const float* address(int r) const {
+    if (r < tile_.centres) return batch_->centres.row(tile_.walk[tile_.first_centre + r]);
+    r -= tile_.centres;
+    if (r < tile_.contexts) return batch_->contexts.row(tile_.walk[tile_.first_context + r]);
+    return batch_->contexts.row(tile_.negatives[r - tile_.contexts]);
+  }
+
+  const TileBatch* batch_ = nullptr;
+  Tile tile_{};
+  int rows_ = 0, next_ = 0, line_count_ = 0;
+};
+
+/// The work of one tile on one thread. Rows are pointers into the tables; a tile may hold a row several times.
+class TileProducts {
+ public:
+  static Offset scratch_bytes(const TileShape& shape, Offset) {
+    return 4 * Coefficients::floats(shape) + 8 * pointers(shape) + 4 * padded_stride(shape.dim) * shape.centres() + 256;
+  }
+
+  GS_DEV TileProducts(const Team& team, const TileBatch& batch, const Tile& tile, Offset)
+      : batch_(batch),
+        tile_(tile),
+        coefficients_(reinterpret_cast<float*>(team.scratch), batch.shape),
+        columns_(int(batch.centres.stride)) {
+    const TileShape& shape = batch.shape;
+    centre_step_ = reinterpret_cast<float*>(team.scratch) + Coefficients::floats(shape);
+    centre_rows_ = reinterpret_cast<float**>(centre_step_ + padded_stride(shape.dim) * shape.centres());
+    context_rows_ = centre_rows_ + shape.centres() + kSpare;
+    negative_rows_ = context_rows_ + shape.contexts() + kSpare;
+    for (int i = 0; i < tile.centres + kSpare; ++i)
+      centre_rows_[i] = batch.centres.row(tile.walk[tile.first_centre + (i < tile.centres ? i : tile.centres - 1)]);
+    for (int j = 0; j < tile.contexts + kSpare; ++j)
+      context_rows_[j] =
+          batch.contexts.row(tile.walk[tile.first_context + (j < tile.contexts ? j : tile.contexts - 1)]);
+    for (int s = 0; s < shape.shared_negatives + kSpare; ++s)
+      negative_rows_[s] =
+          batch.contexts.row(tile.negatives[s < shape.shared_negatives ? s : shape.shared_negatives - 1]);
+  }
+
+  /// next: the tile whose rows are asked for meanwhile, or kNone.
+  GS_DEV TileResult train(Offset next) {
+    ahead_ = RowsAhead(batch_, next);
+    score_band();
+    score_dense();
+    mask_negatives();
+    const TileResult result = coefficients();
+    step_centres();
+    step_contexts();
+    step_negatives();
+    ahead_.ask_for_all();
+    for (int i = 0; i < tile_.centres; ++i) {
+      float* row = centre_rows_[i];
+      const float* step = centre_step_ + Offset(i) * columns_;
+      for (int c = 0; c < columns_; c += kLanes) store(row + c, load(row + c) + load(step + c));
+    }
+    return result;
+  }
+
+ private:
+  static constexpr int kSpare = 4;  // a block may read this many row pointers past the last
+  static constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  static Offset pointers(const TileShape& shape) {
+    return shape.centres() + shape.contexts() + shape.shared_negatives + 3 * kSpare;
+  }
+
+  GS_DEV void score_band() {
+    constexpr int kBlock = 4;
+    const Coefficients& k = coefficients_;
+    for (int f = 0; f < Coefficients::kEdge; ++f) k.band[-1 - f] = 0;
+    const int rows = tile_.centres + 1;  // one more of zeros: a block of two may read it
+    for (int f = 0; f < rows * k.band_stride; ++f) k.band[f] = kInfinity;
+    for (int i = 0; i < tile_.centres; ++i) {
+      ahead_.ask_for_one();
+      const int at = tile_.first_centre + i, reach = k.reach[i] = reach_of(batch_, tile_, at);
+      const int first = first_of_window(at, reach), last = last_of_window(tile_, at, reach);
+      for (int j = first; j <= last; j += kBlock) {
+        const Vec scores = dot_block<1, kBlock>(centre_rows_ + i, context_rows_ + (j - tile_.first_context), columns_);
+        std::memcpy(&k.band_at(i, at, j), &scores, kBlock * sizeof(float));
+      }
+      for (int b = 1; b < kBlock; ++b) k.band_at(i, at, last + b) = kInfinity;  // what the last block wrote beyond
+      k.band_at(i, at, at) = kInfinity;
+    }
+  }
+
+  GS_DEV void score_dense() {
+    constexpr int X = kLanes == 4 ? 2 : kLanes / 4, Y = kLanes == 4 ? 2 : 4;
+    const Coefficients& k = coefficients_;
+    const int negatives = batch_.shape.shared_negatives;
+    for (int i = 0; i < tile_.centres; i += X) {
+      ahead_.ask_for_one();
+      for (int s = 0; s < negatives; s += Y) {
+        const Vec scores = dot_block<X, Y>(centre_rows_ + i, negative_rows_ + s, columns_);
+        for (int a = 0; a < X; ++a)
+          std::memcpy(&k.dense_at(i + a, s), reinterpret_cast<const float*>(&scores) + a * Y, Y * sizeof(float));
+      }
+      for (int a = 0; a < X; ++a)
+        for (int s = negatives; s < k.dense_stride; ++s) k.dense_at(i + a, s) = -kInfinity;
+    }
+  }
+
+  GS_DEV void mask_negatives() {
+    const Coefficients& k = coefficients_;
+    for (int j = tile_.first_context; j < tile_.first_context + tile_.contexts; ++j) {
+      bool met = false;
+      for (int s = 0; s < batch_.shape.shared_negatives; ++s) met |= tile_.negatives[s] == tile_.walk[j];
+      if (!met) continue;
+      for (int i = 0; i < tile_.centres; ++i) {
+        if (std::abs(tile_.first_centre + i - j) > k.reach[i]) continue;
+        for (int s = 0; s < batch_.shape.shared_negatives; ++s)
+          if (tile_.negatives[s] == tile_.walk[j]) k.dense_at(i, s) = -kInfinity;
+      }
+    }
+  }
+
+  /// Scores become learning-rate-scaled gradients of the log likelihood.
+  GS_DEV TileResult coefficients() {
+    const Coefficients& k = coefficients_;
+    TileResult result;
+    for (int i = 0; i < tile_.centres; ++i) {
+      const int at = tile_.first_centre + i;
+      const int pairs = last_of_window(tile_, at, k.reach[i]) - first_of_window(at, k.reach[i]);
+      const float share = batch_.shape.negatives * float(pairs) / float(batch_.shape.shared_negatives);
+      result.pairs += std::uint32_t(pairs);
+      result.loss +=
+          sigmas(k.band + Offset(i) * k.band_stride, k.band_stride, -1, batch_.learning_rate) +
+          share * sigmas(k.dense + Offset(i) * k.dense_stride, k.dense_stride, 1, -batch_.learning_rate * share);
+    }
+    for (int f = 0; f < k.band_stride; ++f) k.band[Offset(tile_.centres) * k.band_stride + f] = 0;
+    for (int f = 0; f < k.dense_stride; ++f) k.dense[Offset(tile_.centres) * k.dense_stride + f] = 0;
+    return result;
+  }
+
+  GS_DEV void step_centres() {
+    const Coefficients& k = coefficients_;
+    for (int i = 0; i < tile_.centres; i += 2) {
+      ahead_.ask_for_one();
+      const int at = tile_.first_centre + i;
+      const int one_more = i + 1 < tile_.centres ? 1 : 0;
+      int first = first_of_window(at, k.reach[i]), last = last_of_window(tile_, at, k.reach[i]);
+      if (one_more) {
+        const int first2 = first_of_window(at + 1, k.reach[i + 1]);
+        const int last2 = last_of_window(tile_, at + 1, k.reach[i + 1]);
+        first = first2 < first ? first2 : first;
+        last = last2 > last ? last2 : last;
+      }
+      const WeightedRows parts[2] = {
+          {negative_rows_, &k.dense_at(i, 0), 1, k.dense_stride, batch_.shape.shared_negatives},
+          {context_rows_ + (first - tile_.first_context), &k.band_at(i, at, first), 1, k.band_stride - 1,
+           last - first + 1}};
+      weighted_sums(parts, columns_, [&](int output, int column, Vec sum) {
+        if (output <= one_more) store(centre_step_ + Offset(i + output) * columns_ + column, sum);
+      });
+    }
+  }
+
+  GS_DEV void step_contexts() {
+    const Coefficients& k = coefficients_;
+    const int last_centre = tile_.first_centre + tile_.centres - 1;
+    for (int j = 0; j < tile_.contexts; j += 2) {
+      ahead_.ask_for_one();
+      const int at = tile_.first_context + j, one_more = j + 1 < tile_.contexts ? 1 : 0;
+      const int first = at - k.window > tile_.first_centre ? at - k.window : tile_.first_centre;
+      const int last = at + 1 + k.window < last_centre ? at + 1 + k.window : last_centre;
+      const int centre = first - tile_.first_centre;
+      const WeightedRows parts[1] = {
+          {centre_rows_ + centre, &k.band_at(centre, first, at), k.band_stride - 1, 1, last - first + 1}};
+      weighted_sums(parts, columns_, [&](int output, int column, Vec sum) {
+        float* row = context_rows_[j + output] + column;
+        if (output <= one_more) store(row, load(row) + sum);
+      });
+    }
+  }
+
+  GS_DEV void step_negatives() {
+    const Coefficients& k = coefficients_;
+    for (int s = 0; s < batch_.shape.shared_negatives; s += 2) {
+      ahead_.ask_for_one();
+      const bool one_more = s + 1 < batch_.shape.shared_negatives;
+      const WeightedRows parts[1] = {{centre_rows_, &k.dense_at(0, s), k.dense_stride, 1, tile_.centres}};
+      weighted_sums(parts, columns_, [&](int output, int column, Vec sum) {
+        float* row = negative_rows_[s + output] + column;
+        if (output == 0 || one_more) store(row, load(row) + sum);
+      });
+    }
+  }
+
+  const TileBatch& batch_;
+  const Tile& tile_;
+  Coefficients coefficients_;
+  int columns_;
+  RowsAhead ahead_;
+  float* centre_step_;  // [centres, columns]
+  float** centre_rows_;
+  float** context_rows_;
+  float** negative_rows_;
+};
+
+}  // namespace gs::kernels::GS_BACKEND::simd
