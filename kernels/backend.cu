@@ -7,10 +7,11 @@ void make_walks(const WalkGraph&, const WalkBatch&, Span<RowId>, const Exec&);
 void draw_negatives(Span<const AliasSlot>, const WalkBatch&, int, int, Span<RowId>, const Exec&);
 void train_tiles(const TileBatch&, const Exec&);
 void train_pairs(const TileBatch&, Span<const AliasSlot>, const Exec&);
+void add_totals(Span<const TileResult>, Span<TrainTotals>, const Exec&);
 void initialize_rows(Rows<float>, float, std::uint64_t, const Exec&);
 
 const Ops& ops() {
-  static const Ops table{make_walks, draw_negatives, train_tiles, train_pairs, initialize_rows};
+  static const Ops table{make_walks, draw_negatives, train_tiles, train_pairs, add_totals, initialize_rows};
   return table;
 }
 

@@ -21,6 +21,9 @@ struct Ops {
   /// The same training, a pair and k fresh negatives at a time, as word2vec does it: the comparator. pairs.cu
   void (*train_pairs)(const TileBatch& batch, Span<const AliasSlot> table, const Exec& exec);
 
+  /// totals[0] += the results' loss and pairs. totals.cu
+  void (*add_totals)(Span<const TileResult> results, Span<TrainTotals> totals, const Exec& exec);
+
   /// rows <- uniform in [-scale, scale), keyed by (seed, row, column); padding stays zero. initialize.cu
   void (*initialize_rows)(Rows<float> rows, float scale, std::uint64_t seed, const Exec& exec);
 };

@@ -169,8 +169,8 @@ GS_DEV float sigmas(float* values, int count, float sign, float rate) {
   for (int c = 0; c < count; c += kLanes) {
     const Vec x = load(values + c) * sign, magnitude = x < 0.0f ? x : -x;
     const Vec e = exp_of_negative(magnitude);
-    linear += x > 0.0f ? x : Vec{};
-    product *= 1.0f + e;  // a factor is at most 2: one logarithm serves 64 of them
+    linear += x < 0.0f ? Vec{} : x;  // so written that NaN stays NaN
+    product *= 1.0f + e;             // a factor is at most 2: one logarithm serves 64 of them
     store(values + c, rate * (x > 0.0f ? all(1.0f) : e) / (1.0f + e));
     if (++factors == 64) logs += log_of(product), product = all(1.0f), factors = 0;
   }

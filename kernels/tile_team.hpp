@@ -184,7 +184,7 @@ class TileProducts {
   static GS_DEV float sigma(float& x, float sign, float rate) {
     const float y = sign * x, e = expf(-fabsf(y));
     x = rate * (y > 0 ? 1.0f : e) / (1.0f + e);
-    return (y > 0 ? y : 0.0f) + log1pf(e);
+    return (y < 0 ? 0.0f : y) + log1pf(e);
   }
 
   /// Scores become learning-rate-scaled gradients of the log likelihood; outside windows and masks they become 0.

@@ -55,6 +55,12 @@ struct TileResult {
   std::uint32_t pairs = 0;
 };
 
+/// Running sums over every tile trained.
+struct TrainTotals {
+  double loss = 0;
+  std::uint64_t pairs = 0;
+};
+
 /// Skip-gram over a batch of tiles, in place.
 struct TileBatch {
   TileShape shape;

@@ -5,11 +5,13 @@
 
 namespace gs {
 
-/// RUN/embeddings: embeddings.npy [n, dim] float32 C order and names.txt, one name a line in the order of the rows.
+/// RUN/embeddings: embeddings.npy [n, dim] float32 C order, and names.txt, one name a line in the order of the rows,
+/// its bytes as they came. Rows are numbered by descending degree, ties by name.
 class Embeddings {
  public:
-  /// A run's folder, its embeddings folder, or an .npy file with names.txt beside it (or `names`).
-  /// Throws input: missing or cut files, another dtype, as many names as rows not given, a name twice, values not finite.
+  /// `path`: a run's folder, its embeddings folder, or an .npy file; `names`: names.txt beside the array where empty.
+  /// Reads every value once. Throws input: missing or cut files, another dtype or shape, not as many names as rows, a
+  /// name twice, a value not finite.
   static Embeddings open(const fs::path& path, const fs::path& names = {});
 
   Rows<const float> rows() const { return rows_; }  ///< [n, dim], stride dim
@@ -21,15 +23,23 @@ class Embeddings {
   std::shared_ptr<NodeNames> names_;
 };
 
-/// Writes `folder` (whole or not at all). rows: host memory, any stride. Throws output; internal for a value not finite.
+/// Writes `folder`, whole or not at all; it must not exist. rows [n, dim]: host memory, any stride; padding is dropped.
+/// Throws output; internal for a value that is not finite or a name that has a line break, naming node, row and column.
 void save_embeddings(const fs::path& folder, Rows<const float> rows, const NodeNames& names);
 
 enum class ExportFormat { npy, word2vec_text, word2vec_binary, safetensors };
 
-/// npy: `path` becomes a folder as `save_embeddings` makes it. The others: one file.
-/// word2vec: a name with blanks, control characters or '%' where escaped is written with those bytes as %XX (`escape`),
-/// or refused by name; two names never become one. Text has 9 significant digits: reads back bit-equal.
-/// safetensors: tensor "embeddings" F32 [n, dim] and the names as a U8 tensor "names" (joined by \n) in the file.
+/// Writes `path` whole or not at all.
+///
+/// npy          a folder as `save_embeddings` makes it
+/// word2vec     "n dim", then a line a row; text: 9 significant digits, which read back bit-equal; binary: name, blank,
+///              dim little-endian floats, line break
+/// safetensors  tensors "embeddings" F32 [n, dim] and "names" U8, the names joined by line breaks
+///
+/// A word2vec name ends at the first blank. With `escape`, the bytes of blanks and control characters (ASCII's and
+/// Unicode's) and of '%' are written as %XX and the empty name as a lone %, so two names never become one. Without,
+/// names are written as they are, and one that is empty or has such a blank is refused.
+/// Throws input: a name refused (by name); output.
 void export_embeddings(const Embeddings& embeddings, ExportFormat format, const fs::path& path, bool escape);
 
 }  // namespace gs

@@ -198,6 +198,15 @@ struct Exec {
   MemoryLedger* ledger = nullptr;
 };
 
+/// A named range on a profiler's time line (NVTX) from here to the end of the scope; nothing without CUDA.
+class StageRange {
+ public:
+  explicit StageRange(const char* name);
+  ~StageRange();
+  StageRange(const StageRange&) = delete;
+  StageRange& operator=(const StageRange&) = delete;
+};
+
 /// Sole owner of a stream of `device` (empty on the CPU). Moves, never copies.
 class Stream {
  public:

@@ -1,4 +1,5 @@
-// Bytes on disk: mapped files, .npy arrays, decompressed input, text fields, and outputs that appear whole or not at all.
+// Bytes on disk: mapped files, .npy arrays, decompressed input, text fields, and outputs that appear whole or not at
+// all.
 #pragma once
 
 #include <cstring>
@@ -18,7 +19,8 @@ class MappedFile {
  public:
   MappedFile() = default;
   explicit MappedFile(const fs::path& path);
-  MappedFile(MappedFile&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  MappedFile(MappedFile&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   MappedFile& operator=(MappedFile&& o) noexcept { return std::swap(data_, o.data_), std::swap(size_, o.size_), *this; }
   ~MappedFile();
   Span<const char> bytes() const { return {data_, size_}; }
@@ -38,7 +40,7 @@ class NpyArray {
   NpyArray() = default;
   explicit NpyArray(const fs::path& path);  ///< throws input: not .npy, Fortran order, another dtype, cut short
   Dtype dtype() const { return dtype_; }
-  const std::vector<Offset>& shape() const { return shape_; }  ///< one or two numbers
+  const std::vector<Offset>& shape() const { return shape_; }  ///< [rows] or [rows, columns]
   Offset rows() const { return shape_.empty() ? 0 : shape_[0]; }
   Offset columns() const { return shape_.size() < 2 ? 1 : shape_[1]; }
 
@@ -82,17 +84,19 @@ enum class Delimiter { detect, tab, comma, blank };  ///< blank: runs of spaces 
 /// blanks.
 Delimiter detect_delimiter(std::string_view line);
 
-/// Cuts one line (without its end) into `fields`, which keep their storage between calls; quotes are resolved in
-/// `scratch` storage of the splitter.
+/// Cuts one line (without its end) into `fields`: views of the line, or of the splitter's own storage where quotes had
+/// to be resolved; valid until the next call.
 class FieldSplitter {
  public:
-  explicit FieldSplitter(Delimiter delimiter) : delimiter_(delimiter) {}
-  /// Empty on success, else what is wrong with the line ("quote opened and never closed: names may not span lines").
+  explicit FieldSplitter(Delimiter delimiter) : delimiter_(delimiter) {}  ///< detect: by the first line that is split
+  /// Empty on success, else what is wrong with the line ("a quote is opened and never closed: ...").
+  /// Blank: runs of blanks. Tab: exact bytes, empty fields too. Comma: RFC 4180, and blanks around a field dropped.
   std::string split(std::string_view line, std::vector<std::string_view>& fields);
 
  private:
+  std::string split_commas(std::string_view line, std::vector<std::string_view>& fields);
   Delimiter delimiter_;
-  std::string scratch_;
+  std::string unquoted_;
 };
 
 /// Lines of a text input (any compression), without CR LF or LF; a UTF-8 BOM is dropped; blank lines and lines whose
@@ -102,10 +106,10 @@ class TextTable {
   explicit TextTable(const fs::path& path, Delimiter delimiter = Delimiter::detect);
   TextTable(TextTable&&) noexcept;
   ~TextTable();
-  /// The next data line's fields, valid until the next call; nullopt at the end. Throws input with file and line.
+  /// The next data line's fields, valid until the next call; null at the end. Throws input with file and line.
   const std::vector<std::string_view>* next();
-  Offset line() const;           ///< number of the line that `next` returned, from 1
-  Offset skipped_lines() const;  ///< blanks and comments so far
+  Offset line() const;                                    ///< number of the line that `next` returned, from 1
+  Offset skipped_lines() const;                           ///< blanks and comments so far
   [[noreturn]] void fail(const std::string& what) const;  ///< throws input "FILE:LINE: what"
 
  private:
@@ -122,9 +126,10 @@ std::string read_text(const fs::path& path);
 /// removed again when destroyed without. Every short write throws output with the path and the system's reason.
 class OutputFile {
  public:
-  explicit OutputFile(const fs::path& path);
+  explicit OutputFile(const fs::path& path);  ///< throws output: parent missing or unwritable, `path` no regular file
   OutputFile(OutputFile&&) noexcept;
   ~OutputFile();
+  const fs::path& path() const;                 ///< the final one
   void write(const void* bytes, Offset count);  ///< buffered
   void write(std::string_view text) { write(text.data(), Offset(text.size())); }
   void commit();
@@ -165,10 +170,11 @@ class OutputFolder {
   ~OutputFolder();
   const fs::path& path() const { return temporary_; }  ///< write here
   void commit();
+  /// As commit, under another name in the same parent; false, with nothing lost, where that name is taken by now.
+  bool commit_as(const fs::path& path);
 
  private:
-  fs::path temporary_, final_;
-  bool committed_ = false;
+  fs::path temporary_, final_;  // temporary_: empty once committed
 };
 
 /// Throws output where a folder or file at `path` could not be made now: parent missing, not a folder, unwritable.
@@ -176,18 +182,32 @@ void check_writable(const fs::path& path);
 Offset free_bytes(const fs::path& path);  ///< of the file system that would hold `path`
 
 template <>
-constexpr Dtype dtype_of<std::uint8_t>() { return Dtype::u8; }
+constexpr Dtype dtype_of<std::uint8_t>() {
+  return Dtype::u8;
+}
 template <>
-constexpr Dtype dtype_of<std::uint32_t>() { return Dtype::u32; }
+constexpr Dtype dtype_of<std::uint32_t>() {
+  return Dtype::u32;
+}
 template <>
-constexpr Dtype dtype_of<std::uint64_t>() { return Dtype::u64; }
+constexpr Dtype dtype_of<std::uint64_t>() {
+  return Dtype::u64;
+}
 template <>
-constexpr Dtype dtype_of<std::int32_t>() { return Dtype::i32; }
+constexpr Dtype dtype_of<std::int32_t>() {
+  return Dtype::i32;
+}
 template <>
-constexpr Dtype dtype_of<std::int64_t>() { return Dtype::i64; }
+constexpr Dtype dtype_of<std::int64_t>() {
+  return Dtype::i64;
+}
 template <>
-constexpr Dtype dtype_of<float>() { return Dtype::f32; }
+constexpr Dtype dtype_of<float>() {
+  return Dtype::f32;
+}
 template <>
-constexpr Dtype dtype_of<double>() { return Dtype::f64; }
+constexpr Dtype dtype_of<double>() {
+  return Dtype::f64;
+}
 
 }  // namespace gs

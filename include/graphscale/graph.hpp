@@ -32,31 +32,49 @@ class NodeNames {
   virtual Offset size() const = 0;
   virtual std::string name(Offset row) const = 0;
   virtual std::optional<RowId> find(std::string_view name) const = 0;
-  /// Up to `count` names close to `name` (edit distance, shared prefix), nearest first; for messages.
+  /// Up to `count` names close to `name` (another case, a small edit distance, a longer one that begins so), nearest
+  /// first, among the first two million rows; for messages.
   virtual std::vector<std::string> similar(std::string_view name, int count) const = 0;
 };
 
+/// Names that are views: of numbers [n], or of bytes and their bounds [n + 1]. `owner` keeps that memory alive; without
+/// one the caller does. `find` builds a hash index at its first call (8 to 16 bytes a name); safe from any thread.
+std::shared_ptr<NodeNames> names_of_numbers(Span<const std::uint64_t> numbers,
+                                            std::shared_ptr<const void> owner = nullptr);
+std::shared_ptr<NodeNames> names_of_bytes(Span<const char> bytes, Span<const Offset> bounds,
+                                          std::shared_ptr<const void> owner = nullptr);
+
 // ------------------------------------------------------------------------------------------------------------ ingest
 
+/// What becomes of several edges between the same two nodes (undirected: in either direction).
 enum class Duplicates { sum, max, first, keep };
 enum class Header { detect, yes, no };
-enum class Weights { detect, yes, no };  ///< detect: a third column is read as weights only where asked; said once
 
 struct IngestOptions {
-  bool directed = false;
+  std::optional<bool> directed;    ///< default: undirected, but a MatrixMarket file alone says it itself (general: directed)
   bool weighted = false;           ///< read the third column as the edge's weight
-  std::optional<Duplicates> duplicates;  ///< default: sum where weighted, else first
-  bool keep_self_loops = true;
+  std::optional<Duplicates> duplicates;  ///< default: sum where weighted, else first; sum unweighted: the count is the weight
+  bool keep_self_loops = true;     ///< false: they are dropped, their nodes stay
   Delimiter delimiter = Delimiter::detect;
   Header header = Header::detect;
-  bool drop_bad_weights = false;   ///< negative, NaN, infinite or unreadable weights: drop and count instead of refusing
+  bool drop_bad_weights = false;   ///< lines with a negative, NaN, infinite, unreadable or no weight: drop, not refuse
   std::string node_list;           ///< file of names, one a line; its nodes get rows though no edge names them
   int threads = 1;
 };
 
+/// What was read, and what became of it. Edges are counted as the input wrote them, not as arcs.
 struct IngestCounts {
-  Offset bytes = 0, lines = 0, skipped_lines = 0, header_lines = 0, edges = 0, duplicate_edges = 0, self_loops = 0,
-         dropped_self_loops = 0, dropped_weights = 0, listed_only_nodes = 0;
+  Offset bytes = 0;              ///< of the files, as on disk
+  Offset lines = 0;              ///< all lines of text inputs
+  Offset skipped_lines = 0;      ///< of those, blank lines and comments
+  Offset header_lines = 0;       ///< of those, skipped as column headers
+  Offset edges = 0;              ///< read
+  Offset duplicate_edges = 0;    ///< of those, merged into an equal one (with `keep`: kept beside it); arcs
+                                 ///< where a symmetric matrix becomes a directed graph
+  Offset self_loops = 0;         ///< of those, from a node to itself
+  Offset dropped_self_loops = 0; ///< of those, dropped
+  Offset dropped_weights = 0;    ///< lines dropped for their weight; not among `edges`
+  Offset listed_only_nodes = 0;  ///< nodes that have a row, but no edge named them
 };
 
 /// A graph in memory, ready to be published.
@@ -79,87 +97,122 @@ struct BuiltGraph {
 /// Throws input with file and line; memory where the edges cannot fit.
 BuiltGraph ingest(const std::vector<fs::path>& files, const IngestOptions& options, IngestCounts& counts);
 
-/// The same last part alone: provisional ids and edges to the final rows. edges: pairs of provisional ids.
+/// Edges as pairs of provisional ids: numbers in [0, nodes) in any order.
 struct EdgeList {
   std::vector<RowId> from, to;
   std::vector<float> weight;  ///< as long as `from`, or empty
+  bool both_ways = false;     ///< each edge is two arcs even where the graph is directed (a symmetric matrix)
 };
 
 // ------------------------------------------------------------------------------------------------------------- store
 
-/// The store on disk: NAME/vNNNN/{meta.json, offsets.npy, targets.npy, weights.npy, name_*.npy} and NAME/CURRENT, a
-/// file that holds the current version's name. Publishing and rollback rename CURRENT and nothing else.
+// STORE/v0001/{meta.json, offsets.npy, targets.npy, weights.npy, name_numbers.npy | name_bytes.npy + name_bounds.npy}
+// and STORE/CURRENT, a text file that holds the current version's name. A version is written under another name and
+// renamed into place; publishing and rollback then rename a new CURRENT over the old one and change nothing else.
+
+struct GraphStatistics {
+  Offset self_loops = 0;         ///< arcs from a node to itself
+  Offset isolated = 0;           ///< nodes without any arc, in or out
+  Offset sinks = 0;              ///< nodes that no walk leaves: no arc out, or (weighted) only arcs of weight 0
+  Offset components = 0;         ///< connected without regard to direction
+  Offset largest_component = 0;  ///< nodes in it
+  double mean_degree = 0;        ///< arcs out of a node
+  Offset degree_p50 = 0, degree_p90 = 0, degree_p99 = 0, degree_max = 0;  ///< nearest rank
+};
+GraphStatistics statistics(const Csr& graph, int threads);
+
+/// Calls visit(name, value) once a statistic, in the order of the page; meta.json and `graph info` are its visitors.
+template <class S, class Visit>
+void each_statistic(S& s, Visit&& visit) {
+  visit("self_loops", s.self_loops), visit("isolated", s.isolated), visit("sinks", s.sinks);
+  visit("components", s.components), visit("largest_component", s.largest_component);
+  visit("mean_degree", s.mean_degree), visit("degree_p50", s.degree_p50), visit("degree_p90", s.degree_p90);
+  visit("degree_p99", s.degree_p99), visit("degree_max", s.degree_max);
+}
+
 struct VersionInfo {
-  std::string id, created, parent, content_hash;
+  std::string id, created, parent, source, content_hash;  ///< created: UTC, ISO 8601; parent: empty for the first
   Offset num_nodes = 0, num_arcs = 0;
   bool directed = false, weighted = false, current = false;
+  GraphStatistics statistics;
+  std::string damage;  ///< why its meta.json cannot be used; empty where it can
 };
 
 class Graph {
  public:
   /// Maps the current version, or the one named ("v0002"). Throws input: no store there, unknown version, a missing or
-  /// damaged array (size, offsets not ascending, target out of range are checked), a newer format than this program's.
+  /// damaged array (size, offsets not ascending, target out of range, weight not finite), a newer format than this
+  /// program's. Reads every array once. The graph stays usable while other versions are published.
   static Graph open(const fs::path& store, const std::string& version = "");
 
   Csr csr() const { return csr_; }
   const NodeNames& names() const { return *names_; }
   const VersionInfo& info() const { return info_; }
+  BuiltGraph copy_names() const;  ///< a graph in memory with these names and no arcs
 
  private:
-  std::vector<NpyArray> arrays_;
+  std::map<std::string, NpyArray> arrays_;  // by file name
   Csr csr_;
   std::shared_ptr<NodeNames> names_;
   VersionInfo info_;
 };
 
-/// Adds a version to the store (made if missing) and makes it current; nothing is seen of it before it is whole.
-/// `source` says what made it, for meta.json. Returns the new version.
-VersionInfo publish(const fs::path& store, const BuiltGraph& graph, const std::string& source);
+/// Adds a version to the store (made if missing) and makes it current; nothing is seen of it before it is whole. Two
+/// publishers at once both succeed, the later one is current. `source` says what made it. Throws output. Where the disk
+/// seems too full, that is said before the first byte is written.
+VersionInfo publish(const fs::path& store, const BuiltGraph& graph, const std::string& source,
+                    int threads = hardware_threads());
 
-std::vector<VersionInfo> versions(const fs::path& store);  ///< oldest first
-/// Makes `version` current (empty: the current one's parent). Throws input: no such version or no parent.
+std::vector<VersionInfo> versions(const fs::path& store);  ///< oldest first; throws input where there is no store
+
+/// Makes `version` current (empty: the current one's parent). Throws input: no such version, no parent, or damaged.
 VersionInfo rollback(const fs::path& store, const std::string& version);
-
-struct GraphStatistics {
-  Offset num_nodes = 0, num_arcs = 0, self_loops = 0, isolated = 0, sinks = 0, components = 0, largest_component = 0;
-  double mean_degree = 0;
-  Offset degree_p50 = 0, degree_p90 = 0, degree_p99 = 0, degree_max = 0;
-};
-GraphStatistics statistics(const Csr& graph, int threads);
 
 // -------------------------------------------------------------------------------------------------------- generators
 
 struct GeneratorOptions {
-  std::string kind = "rmat";  ///< rmat | er | sbm | ring | star
-  Offset nodes = 1 << 10, edges = 1 << 13;
-  double a = 0.57, b = 0.19, c = 0.19;       ///< rmat
-  int blocks = 4;                            ///< sbm
-  double inside_share = 0.9;                 ///< sbm: share of edges inside a block
+  std::string kind = "rmat";            ///< rmat | er | sbm | ring | star
+  Offset nodes = 1 << 10;
+  Offset edges = 1 << 13;               ///< rmat, er, sbm; a ring has `nodes`, a star `nodes` - 1
+  double a = 0.57, b = 0.19, c = 0.19;  ///< rmat: shares of the quadrants (low, low), (low, high), (high, low)
+  int blocks = 4;                       ///< sbm: equal ranges of the nodes
+  double inside_share = 0.9;            ///< sbm: share of edges inside a block
   std::uint64_t seed = 1;
   int threads = 1;
 };
 
-/// Edges first..first+count of the generator's stream, as (from, to) pairs; edge i depends on (seed, i) alone.
+void check_generator(const GeneratorOptions& options);     ///< throws usage: names the option and its range
+Offset generated_edges(const GeneratorOptions& options);   ///< edges in the generator's stream
+
+/// Edges first .. first + from.size of the stream; edge i depends on (seed, i) alone. rmat may hold self-loops.
 void generate_edges(const GeneratorOptions& options, Offset first, Span<RowId> from, Span<RowId> to);
 
-/// The whole graph, undirected, duplicates merged, every one of `nodes` nodes a row, names 0..nodes-1.
+/// The whole graph, undirected, duplicates merged, every one of `nodes` nodes a row, names 0 .. nodes - 1.
 BuiltGraph generate(const GeneratorOptions& options);
 
-/// Provisional ids (any order) to final rows; the shared last part of ingest and generate. `names` as in BuiltGraph,
-/// by provisional id, numbers or bytes.
-BuiltGraph build_graph(EdgeList edges, BuiltGraph names, bool directed, std::optional<Duplicates> duplicates,
-                       bool keep_self_loops, int threads, IngestCounts& counts);
+/// Provisional ids to final rows: the last part of ingest and generate. `names` holds the names by provisional id, as
+/// numbers or bytes, and no arcs. Of `options` only directed, duplicates, keep_self_loops and threads are read.
+/// Throws memory where the arrays do not fit; input where a node has 2^32 arcs or a summed weight overflows a float.
+BuiltGraph build_graph(EdgeList edges, BuiltGraph names, const IngestOptions& options, IngestCounts& counts);
 
 // ------------------------------------------------------------------------------------------------------------- split
 
+/// Unordered pairs of different nodes: nodes (nodes - 1) / 2, exact up to kMaxRows.
+Offset pair_count(Offset nodes);
+
+using NamePair = std::pair<std::string, std::string>;
+
 struct EdgeSplit {
-  BuiltGraph train;                                   ///< names and rows numbered anew from what is left
-  std::vector<std::pair<std::string, std::string>> positives, negatives;  ///< held-out edges; as many non-edges
+  BuiltGraph train;  ///< every node of the graph, rows numbered anew by the degrees that are left
+  std::vector<NamePair> positives, negatives;  ///< held-out edges; as many non-edges
 };
 
-/// Holds out `test_share` of the edges. No held-out edge, its reverse or a duplicate of it stays in train; with
-/// `cover`, no node loses its last edge (fewer are held out where that cannot be; said). Negatives are pairs without an
-/// edge of the whole graph in either direction, no pair twice; fewer where fewer exist (said). Ends on every graph.
-EdgeSplit split_edges(const Graph& graph, double test_share, bool cover, std::uint64_t seed);
+/// Holds out `test_share` of the pairs of different nodes that have an edge, at least one. A held-out pair takes all its
+/// arcs along: both directions (directed: each that is there is a positive) and parallel ones. With `cover`, no node
+/// loses its last neighbour (fewer are held out where that cannot be; said). Negatives are pairs of different nodes
+/// without an edge of the whole graph in either direction, no pair twice; fewer where fewer exist (said). Ends on every
+/// graph. Throws usage: test_share not in (0, 1); input: no edge between different nodes.
+EdgeSplit split_edges(const Graph& graph, double test_share, bool cover, std::uint64_t seed,
+                      int threads = hardware_threads());
 
 }  // namespace gs

@@ -6,8 +6,8 @@
 
 namespace gs {
 
-/// Alias table of a distribution in proportion to `weights` [n] (finite, >= 0, not all 0), host memory. A weight of 0 is
-/// never drawn; a positive one has a probability right within 2^-32 of the mean slot (Vose 1991, O(n)).
+/// Alias table of a distribution in proportion to `weights` [n] (finite, >= 0, not all 0), host memory. A weight of 0
+/// is never drawn; a positive one has a probability right within 2^-32 of the mean slot (Vose 1991, O(n)).
 std::vector<kernels::AliasSlot> alias_table(Span<const double> weights);
 
 /// The same into `slots`, as long as `weights`; `scratch` keeps its storage between calls.

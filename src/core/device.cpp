@@ -5,6 +5,7 @@
 
 #if defined(GS_CUDA)
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
 #endif
 
 namespace gs {
@@ -134,6 +135,9 @@ void* cuda_allocate(int device, Offset bytes) {
 
 void cuda_release(void* memory) noexcept { log_failure(cudaFree(memory), "cudaFree"); }
 
+StageRange::StageRange(const char* name) { nvtxRangePushA(name); }
+StageRange::~StageRange() { nvtxRangePop(); }
+
 Stream::Stream(Device device) {
   if (!device.is_cuda()) return;
   cudaStream_t stream = nullptr;
@@ -171,6 +175,8 @@ std::string cuda_description(int) { throw Error(Fault::device, kNoCuda); }
 Offset cuda_available_bytes(int) { throw Error(Fault::device, kNoCuda); }
 void* cuda_allocate(int, Offset) { throw Error(Fault::device, kNoCuda); }
 void cuda_release(void*) noexcept {}
+StageRange::StageRange(const char*) {}
+StageRange::~StageRange() {}
 Stream::Stream(Device device) {
   if (device.is_cuda()) throw Error(Fault::device, kNoCuda);
 }

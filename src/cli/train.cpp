@@ -1,0 +1,36 @@
+#include "graphscale/train.hpp"
+
+#include "src/cli/commands.hpp"
+#include "src/cli/settings.hpp"
+
+namespace gs::cli {
+namespace {
+
+struct TrainArguments {
+  std::string graph, version, run;
+  bool overwrite = false;
+  ConfigArguments config;
+};
+
+void run_train(const TrainArguments& arguments) {
+  const Config config = read_config(arguments.config.file, arguments.config.settings);
+  log_info("configuration:\n" + to_json(config));
+  const Graph graph = Graph::open(arguments.graph, arguments.version);
+  catch_stop_signals();
+  train(graph, arguments.graph, config, arguments.run, arguments.overwrite);
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Common&) {
+  auto arguments = std::make_shared<TrainArguments>();
+  CLI::App* command = app.add_subcommand("train", "Train embeddings of a graph store into a run folder");
+  command->add_option("--graph", arguments->graph, "graph store, as `graph ingest` made it")->required();
+  command->add_option("--graph-version", arguments->version, "version of the store; default: the current one");
+  command->add_option("--out", arguments->run, "run folder: config.json, metrics.jsonl, embeddings/")->required();
+  command->add_flag("--overwrite", arguments->overwrite, "replace the embeddings of an earlier run in --out");
+  add_config_options(*command, arguments->config);
+  command->callback([arguments] { run_train(*arguments); });
+}
+
+}  // namespace gs::cli

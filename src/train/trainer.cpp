@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <cmath>
+
+#include "graphscale/train.hpp"
+
+namespace gs {
+namespace {
+
+/// A loss a pair above this many times that of untrained vectors, (1 + k) ln 2, has exploded: it never comes back.
+constexpr double kExplosion = 20;
+
+MemoryLedger* check_and_open(const Plan& plan) {
+  check_fits(plan, available_bytes(plan.device));
+  return new MemoryLedger(plan.device);
+}
+
+GraphSize size_of(const Csr& graph) { return {graph.num_nodes(), graph.num_arcs(), !graph.weights.empty()}; }
+
+}  // namespace
+
+double learning_rate_at(const TrainingConfig& training, double share) {
+  if (training.schedule == "constant") return training.learning_rate;
+  return training.learning_rate + share * (training.final_learning_rate - training.learning_rate);
+}
+
+Trainer::Trainer(const Csr& graph, const Config& config, Device device, int threads)
+    : config_(config),
+      shape_(tile_shape(config)),
+      plan_(plan_training(config, size_of(graph), device)),
+      ledger_(check_and_open(plan_)),
+      stream_(device),
+      exec_{device, threads, stream_.get(), ledger_.get()},
+      writer_{device, config.training.deterministic ? 1 : threads, stream_.get(), ledger_.get()} {
+  if (config.training.deterministic && device.is_cuda())
+    throw Error(Fault::usage, "training.deterministic needs device cpu: blocks of a GPU add in no fixed order");
+  if (graph.num_arcs() == 0) throw Error(Fault::input, "the graph has no edges: there is nothing to walk");
+  const Offset tiles = plan_.step_walks * shape_.tiles_per_walk;
+  topology_ = std::make_unique<WalkTopology>(graph, config.sampler.weighted, exec_);
+  negative_table_ = std::make_unique<NegativeTable>(graph, config.sampler.negative_power, exec_);
+  model_ = std::make_unique<SkipGram>(graph.num_nodes(), shape_.dim, config.training.seed, exec_);
+  nodes_ = {*ledger_, plan_.step_walks * shape_.walk_length, "step: walks"};
+  negatives_ = {*ledger_, tiles * shape_.shared_negatives, "step: negatives"};
+  results_ = {*ledger_, tiles, "step: results"};
+  totals_ = {*ledger_, 1, "step: totals"};
+  walks_per_epoch_ = graph.num_nodes() * config.sampler.walks_per_node;
+  walks_total_ = walks_per_epoch_ * config.training.epochs;
+}
+
+Trainer::Step Trainer::step() {
+  const kernels::Ops& ops = kernels::ops(exec_);
+  const Offset first = walks_done_ % walks_per_epoch_;
+  epoch_ = int(walks_done_ / walks_per_epoch_);
+  Step step;
+  step.walks = std::min(plan_.step_walks, walks_per_epoch_ - first);
+  step.learning_rate = learning_rate_at(config_.training, double(walks_done_) / double(walks_total_));
+
+  const Offset tiles = step.walks * shape_.tiles_per_walk;
+  const kernels::WalkBatch walks{config_.training.seed, std::uint32_t(epoch_), first, step.walks, shape_.walk_length};
+  const Span<RowId> nodes = nodes_.span().subspan(0, step.walks * shape_.walk_length);
+  const Span<RowId> negatives = negatives_.span().subspan(0, tiles * shape_.shared_negatives);
+  const Span<kernels::TileResult> results = results_.span().subspan(0, tiles);
+  {
+    const StageRange range("sample");
+    ops.make_walks(topology_->view(), walks, nodes, exec_);
+    ops.draw_negatives(negative_table_->view(), walks, shape_.tiles_per_walk, shape_.shared_negatives, negatives,
+                       exec_);
+  }
+  kernels::TrainTotals totals;
+  {
+    const StageRange range("step");
+    ops.train_tiles(
+        {shape_, walks, nodes, negatives, model_->centres(), model_->contexts(), float(step.learning_rate), results},
+        writer_);
+    ops.add_totals(results, totals_.span(), exec_);
+    copy_bytes(&totals, totals_.data(), sizeof totals, exec_);
+    wait(exec_);
+  }
+  step.pairs = Offset(totals.pairs - seen_.pairs);
+  step.loss = totals.loss - seen_.loss;
+  seen_ = totals;
+  walks_done_ += step.walks;
+  ++steps_done_;
+  check_loss(step);
+  return step;
+}
+
+void Trainer::check_loss(const Step& step) const {
+  const double untrained = (1 + config_.model.negatives) * std::log(2.0);
+  const double mean = step.pairs ? step.loss / double(step.pairs) : 0;
+  if (std::isfinite(mean) && mean <= kExplosion * untrained) return;
+  throw Error(Fault::internal,
+              cat("training diverged at step ", steps_done_, " (epoch ", epoch_, ", learning rate ", step.learning_rate,
+                  "): the mean loss a pair is ", mean, ", that of untrained vectors ", untrained,
+                  "; nothing was saved; lower training.learning_rate"));
+}
+
+Rows<const float> Trainer::embeddings(std::vector<float>& copy) const {
+  const Rows<float> rows = model_->centres();
+  if (!exec_.device.is_cuda()) return rows;
+  copy.resize(std::size_t(rows.count * rows.stride));
+  copy_bytes(copy.data(), rows.data, Offset(copy.size() * sizeof(float)), exec_);
+  wait(exec_);
+  return {copy.data(), rows.count, rows.dim, rows.stride};
+}
+
+}  // namespace gs

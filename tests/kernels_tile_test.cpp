@@ -1,0 +1,271 @@
+#include <cstring>
+
+#include "tests/support/backends.hpp"
+#include "tests/support/skip_gram_twin.hpp"
+
+namespace gs {
+namespace {
+
+constexpr double kTolerance = 2e-5;  // float sums of up to 128 products of values below 1, against double
+
+/// A batch of hand-made walks over a few rows, with repeats, early ends and negatives that are contexts.
+struct TileCase {
+  TileCase(TestDevice& on, kernels::TileShape with, Offset walks, Offset rows, std::uint64_t seed)
+      : shape(with),
+        row_count(rows),
+        nodes(on, made_walks(walks, seed)),
+        negatives(on, drawn(walks * with.tiles_per_walk * with.shared_negatives, seed + 1)),
+        centres(on, values(seed + 2)),
+        contexts(on, values(seed + 3)),
+        results(on, walks * with.tiles_per_walk, kernels::TileResult{-1, 77}) {
+    batch.shape = shape;
+    batch.walks = {seed, 3, 11, walks, shape.walk_length};
+    batch.nodes = nodes.span();
+    batch.negatives = negatives.span();
+    batch.centres = rows_of(centres), batch.contexts = rows_of(contexts);
+    batch.results = results.span();
+    batch.learning_rate = 1;  // a step is then minus the gradient
+  }
+
+  Rows<float> rows_of(const Values<float>& table) const {
+    return {table.span().data, row_count, shape.dim, padded_stride(shape.dim)};
+  }
+
+  /// The table as the twin wants it; padding must be zero.
+  twin::Table table_of(const std::vector<float>& flat) const {
+    twin::Table table(std::size_t(row_count), std::vector<double>(std::size_t(shape.dim)));
+    const Offset stride = padded_stride(shape.dim);
+    for (Offset i = 0; i < row_count; ++i)
+      for (Offset c = 0; c < stride; ++c) {
+        const float value = flat[std::size_t(i * stride + c)];
+        if (c < shape.dim)
+          table[std::size_t(i)][std::size_t(c)] = double(value);
+        else
+          EXPECT_EQ(value, 0.0f) << "padding of row " << i << " was written";
+      }
+    return table;
+  }
+
+  std::vector<RowId> drawn(Offset count, std::uint64_t seed) const {
+    std::vector<RowId> rows(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      rows[i] = RowId(below(draw(seed, 0, i, 0, Draw::negative).low(), std::uint64_t(row_count)));
+    return rows;
+  }
+
+  std::vector<RowId> made_walks(Offset walks, std::uint64_t seed) const {
+    std::vector<RowId> all = drawn(walks * shape.walk_length, seed);
+    for (Offset w = 0; w < walks; ++w) {  // every third walk ends early; one has a single node
+      const int length = w % 3 != 1 ? shape.walk_length : w == 1 ? 1 : 1 + int(w) % shape.walk_length;
+      for (int i = length; i < shape.walk_length; ++i) all[std::size_t(w * shape.walk_length + i)] = kNoRow;
+    }
+    return all;
+  }
+
+  std::vector<float> values(std::uint64_t seed) const {
+    const Offset stride = padded_stride(shape.dim);
+    std::vector<float> flat(std::size_t(row_count * stride), 0);
+    for (Offset i = 0; i < row_count; ++i)
+      for (int c = 0; c < shape.dim; ++c)
+        flat[std::size_t(i * stride + c)] =
+            (unit_float(draw(seed, 0, std::uint64_t(i), std::uint32_t(c), Draw::initial).word[0]) - 0.5f) * 2 /
+            std::sqrt(float(shape.dim));
+    return flat;
+  }
+
+  kernels::TileShape shape;
+  Offset row_count;
+  Values<RowId> nodes, negatives;
+  Values<float> centres, contexts;
+  Values<kernels::TileResult> results;
+  kernels::TileBatch batch;
+};
+
+kernels::TileShape shape_of(int length, int tiles, int window, bool shrink, int negatives, int dim) {
+  kernels::TileShape shape;
+  shape.walk_length = length, shape.tiles_per_walk = tiles, shape.window = window, shape.shrink_window = shrink;
+  shape.shared_negatives = negatives, shape.negatives = 5, shape.dim = dim;
+  return shape;
+}
+
+void expect_near(const twin::Table& got, const twin::Table& start, const twin::Table& gradient, const char* table) {
+  for (std::size_t i = 0; i < got.size(); ++i)
+    for (std::size_t c = 0; c < got[i].size(); ++c) {
+      const double step = got[i][c] - start[i][c], wanted = -gradient[i][c];
+      ASSERT_NEAR(step, wanted, kTolerance * (1 + std::abs(wanted))) << table << " row " << i << " column " << c;
+    }
+}
+
+/// Trains one batch of one tile (so that the step is exactly minus the gradient) and holds it against the twin.
+void expect_step_is_the_twins_gradient(TestDevice& on, kernels::TileShape shape, std::uint64_t seed) {
+  shape.tiles_per_walk = 1;
+  TileCase c(on, shape, 1, 12, seed);
+  const twin::Table u = c.table_of(c.centres.host()), v = c.table_of(c.contexts.host());
+  twin::Table du(u.size(), std::vector<double>(u[0].size())), dv = du;
+  TestDevice host_device(Backend::cpu);
+  TileCase host(host_device, shape, 1, 12, seed);
+  Offset pairs = 0;
+  const double loss = twin::tile_loss(host.batch, 0, u, v, &du, &dv, &pairs);
+
+  c.batch.learning_rate = 1;
+  on.ops.train_tiles(c.batch, on.exec);
+
+  expect_near(c.table_of(c.centres.host()), u, du, "centres");
+  expect_near(c.table_of(c.contexts.host()), v, dv, "contexts");
+  const kernels::TileResult result = c.results.host()[0];
+  EXPECT_EQ(Offset(result.pairs), pairs);
+  EXPECT_NEAR(result.loss, loss, 1e-4 * loss);
+}
+
+class WalkTile : public OnBackends {};
+
+TEST_P(WalkTile, StepsByTheTwinsGradientForEveryDim) {
+  TestDevice on(GetParam());
+  for (const int dim : {1, 3, 10, 16, 31, 100, 128, 130, 768, 1100, 2048}) {
+    SCOPED_TRACE(dim);
+    expect_step_is_the_twins_gradient(on, shape_of(12, 1, 3, true, 8, dim), 5);
+  }
+}
+
+TEST_P(WalkTile, StepsByTheTwinsGradientForEveryShape) {
+  TestDevice on(GetParam());
+  for (const int length : {2, 3, 7, 40, 64})
+    for (const int window : {1, 2, 7, 10, 15, 64})
+      for (const int negatives : {1, 5, 32, 33})
+        for (const bool shrink : {true, false}) {
+          SCOPED_TRACE(cat("length ", length, " window ", window, " negatives ", negatives, " shrink ", shrink));
+          expect_step_is_the_twins_gradient(on, shape_of(length, 1, window, shrink, negatives, 20), 9);
+        }
+}
+
+TEST_P(WalkTile, CutWalksCountEveryPairOnce) {
+  TestDevice on(GetParam()), host_device(Backend::cpu);
+  for (const int tiles : {1, 2, 3, 5}) {
+    const kernels::TileShape shape = shape_of(41, tiles, 6, true, 4, 8);
+    TileCase c(on, shape, 7, 30, 3), host(host_device, shape, 7, 30, 3);
+    const twin::Table u = c.table_of(c.centres.host()), v = c.table_of(c.contexts.host());
+    c.batch.learning_rate = 0;  // so that every tile sees the same tables
+
+    on.ops.train_tiles(c.batch, on.exec);
+
+    const std::vector<kernels::TileResult> results = c.results.host();
+    Offset all_pairs = 0;
+    for (std::size_t t = 0; t < results.size(); ++t) {
+      Offset pairs = 0;
+      const double loss = twin::tile_loss(host.batch, Offset(t), u, v, nullptr, nullptr, &pairs);
+      EXPECT_EQ(Offset(results[t].pairs), pairs) << "tile " << t << " of " << tiles;
+      EXPECT_NEAR(results[t].loss, loss, 1e-4 * (1 + loss)) << "tile " << t;
+      all_pairs += pairs;
+    }
+    EXPECT_GT(all_pairs, 7 * 41);
+  }
+}
+
+TEST_P(WalkTile, ManyTilesLeavePaddingAndOtherRowsAlone) {
+  TestDevice on(GetParam(), 2);
+  TileCase c(on, shape_of(20, 1, 5, true, 6, 18), 50, 40, 21);
+  const std::vector<RowId> walks = c.nodes.host(), negatives = c.negatives.host();
+  const twin::Table before = c.table_of(c.contexts.host());
+  c.batch.learning_rate = 0.01f;
+
+  on.ops.train_tiles(c.batch, on.exec);
+
+  const twin::Table after = c.table_of(c.contexts.host());  // checks the padding
+  std::set<RowId> used(negatives.begin(), negatives.end());
+  used.insert(walks.begin(), walks.end());
+  for (std::size_t row = 0; row < after.size(); ++row)
+    if (!used.count(RowId(row))) { EXPECT_EQ(after[row], before[row]); }
+  (void)c.negatives.host(), (void)c.results.host();
+}
+
+TEST_P(WalkTile, ANanInTheTableReachesTheLoss) {
+  TestDevice on(GetParam());
+  const kernels::TileShape shape = shape_of(6, 1, 2, false, 4, 16);
+  TileCase clean(on, shape, 1, 12, 5);
+  std::vector<float> poisoned = clean.centres.host();
+  for (float& value : poisoned) value = std::nanf("");
+  Values<float> centres(on, poisoned);
+  clean.batch.centres = clean.rows_of(centres);
+
+  on.ops.train_tiles(clean.batch, on.exec);
+
+  EXPECT_TRUE(std::isnan(clean.results.host()[0].loss));
+}
+
+TEST_P(WalkTile, SaturatedScoresStayFinite) {
+  TestDevice on(GetParam());
+  const kernels::TileShape shape = shape_of(6, 1, 2, false, 4, 16);
+  TileCase c(on, shape, 1, 12, 5);
+  std::vector<float> huge = c.centres.host();
+  for (float& value : huge) value *= 1e6f;
+  Values<float> centres(on, huge);
+  c.batch.centres = c.rows_of(centres);
+
+  on.ops.train_tiles(c.batch, on.exec);
+
+  for (const float value : centres.host()) ASSERT_TRUE(std::isfinite(value));
+  EXPECT_TRUE(std::isfinite(c.results.host()[0].loss));
+}
+
+TEST_P(WalkTile, PairAtATimeHasTheSamePairsAndAboutTheSameLoss) {
+  TestDevice on(GetParam());
+  TileCase tiles(on, shape_of(20, 1, 5, true, 64, 24), 60, 4000, 31),
+      pairs(on, shape_of(20, 1, 5, true, 64, 24), 60, 4000, 31);
+  std::vector<kernels::AliasSlot> uniform(4000);
+  for (std::size_t i = 0; i < uniform.size(); ++i) uniform[i] = {~0u, std::uint32_t(i)};
+  Values<kernels::AliasSlot> table(on, uniform);
+  tiles.batch.learning_rate = pairs.batch.learning_rate = 0;
+
+  on.ops.train_tiles(tiles.batch, on.exec);
+  on.ops.train_pairs(pairs.batch, table.span(), on.exec);
+
+  const auto a = tiles.results.host(), b = pairs.results.host();
+  double loss_a = 0, loss_b = 0;
+  for (std::size_t t = 0; t < a.size(); ++t) {
+    EXPECT_EQ(a[t].pairs, b[t].pairs);
+    loss_a += double(a[t].loss), loss_b += double(b[t].loss);
+  }
+  EXPECT_NEAR(loss_a / loss_b, 1, 0.02);  // the same expectation, other negatives
+}
+
+TEST_P(WalkTile, TotalsAreTheSumsOfResults) {
+  TestDevice on(GetParam());
+  std::vector<kernels::TileResult> results;
+  for (int i = 0; i < 1000; ++i) results.push_back({float(i) / 8, std::uint32_t(i)});
+  Values<kernels::TileResult> on_device(on, results);
+  Values<kernels::TrainTotals> totals(on, 1, {100, 1});
+
+  on.ops.add_totals(on_device.span(), totals.span(), on.exec);
+
+  EXPECT_EQ(totals.host()[0].loss, 100 + 999.0 * 1000 / 16);
+  EXPECT_EQ(totals.host()[0].pairs, 1u + 999 * 1000 / 2);
+}
+
+GS_ON_ALL_BACKENDS(WalkTile);
+
+TEST(SkipGramTwin, ItsGradientIsTheFiniteDifferenceOfItsLoss) {
+  TestDevice on(Backend::cpu);
+  TileCase c(on, shape_of(8, 1, 3, true, 6, 5), 1, 12, 17);
+  twin::Table u = c.table_of(c.centres.host()), v = c.table_of(c.contexts.host());
+  twin::Table du(u.size(), std::vector<double>(u[0].size())), dv = du;
+  twin::tile_loss(c.batch, 0, u, v, &du, &dv);
+
+  constexpr double kStep = 1e-5;
+  for (auto* side : {&u, &v}) {
+    const twin::Table& gradient = side == &u ? du : dv;
+    for (std::size_t i = 0; i < side->size(); ++i)
+      for (std::size_t k = 0; k < (*side)[i].size(); ++k) {
+        double& value = (*side)[i][k];
+        const double saved = value;
+        value = saved + kStep;
+        const double above = twin::tile_loss(c.batch, 0, u, v);
+        value = saved - kStep;
+        const double below_it = twin::tile_loss(c.batch, 0, u, v);
+        value = saved;
+        EXPECT_NEAR((above - below_it) / (2 * kStep), gradient[i][k], 1e-6);
+      }
+  }
+}
+
+}  // namespace
+}  // namespace gs
