@@ -80,7 +80,7 @@ TEST_F(Cli, HasTheVersionOfTheBuild) {
 }
 
 TEST_F(Cli, ExplainsItselfOnStdout) {
-  for (const char* command : {"", "graph", "train", "query", "export", "options"}) {
+  for (const char* command : {"", "graph", "train", "eval", "query", "export", "options"}) {
     const Outcome outcome = run(cat(command, " --help"));
 
     EXPECT_EQ(outcome.status, 0);
@@ -90,7 +90,7 @@ TEST_F(Cli, ExplainsItselfOnStdout) {
 }
 
 TEST_F(Cli, ListsItsCommandsWhereNoneIsGiven) {
-  for (const char* command : {"", "graph"}) {
+  for (const char* command : {"", "graph", "eval"}) {
     const Outcome outcome = run(command);
 
     EXPECT_EQ(outcome.status, 2);

@@ -209,7 +209,7 @@ TEST_F(Split, NegativesAreUniformOverNonEdges) {
   constexpr int kSeeds = 600;
 
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
-    for (const NamePair& pair : split_edges(graph, 0.5, false, seed).negatives) ++counts[unordered(pair)];
+    for (const NamePair& pair : split_edges(graph, 0.5, false, seed, 1).negatives) ++counts[unordered(pair)];
 
   EXPECT_EQ(counts.size(), 6u);
   for (const auto& [pair, count] : counts) EXPECT_NEAR(count, kSeeds / 3, 5 * std::sqrt(kSeeds * 2 / 9.0));

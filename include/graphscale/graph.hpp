@@ -51,30 +51,32 @@ enum class Duplicates { sum, max, first, keep };
 enum class Header { detect, yes, no };
 
 struct IngestOptions {
-  std::optional<bool> directed;    ///< default: undirected, but a MatrixMarket file alone says it itself (general: directed)
-  bool weighted = false;           ///< read the third column as the edge's weight
-  std::optional<Duplicates> duplicates;  ///< default: sum where weighted, else first; sum unweighted: the count is the weight
-  bool keep_self_loops = true;     ///< false: they are dropped, their nodes stay
+  /// Default: undirected, except that general MatrixMarket files alone make a directed graph.
+  std::optional<bool> directed;
+  bool weighted = false;  ///< read the third column as the edge's weight
+  /// Default: sum where weighted, else first. An explicit sum of unweighted edges makes their number the weight.
+  std::optional<Duplicates> duplicates;
+  bool keep_self_loops = true;  ///< false: they are dropped, their nodes stay
   Delimiter delimiter = Delimiter::detect;
   Header header = Header::detect;
-  bool drop_bad_weights = false;   ///< lines with a negative, NaN, infinite, unreadable or no weight: drop, not refuse
-  std::string node_list;           ///< file of names, one a line; its nodes get rows though no edge names them
+  bool drop_bad_weights = false;  ///< lines with a negative, NaN, infinite, unreadable or no weight: drop, not refuse
+  std::string node_list;          ///< file of names, one a line; its nodes get rows though no edge names them
   int threads = 1;
 };
 
 /// What was read, and what became of it. Edges are counted as the input wrote them, not as arcs.
 struct IngestCounts {
-  Offset bytes = 0;              ///< of the files, as on disk
-  Offset lines = 0;              ///< all lines of text inputs
-  Offset skipped_lines = 0;      ///< of those, blank lines and comments
-  Offset header_lines = 0;       ///< of those, skipped as column headers
-  Offset edges = 0;              ///< read
-  Offset duplicate_edges = 0;    ///< of those, merged into an equal one (with `keep`: kept beside it); arcs
-                                 ///< where a symmetric matrix becomes a directed graph
-  Offset self_loops = 0;         ///< of those, from a node to itself
-  Offset dropped_self_loops = 0; ///< of those, dropped
-  Offset dropped_weights = 0;    ///< lines dropped for their weight; not among `edges`
-  Offset listed_only_nodes = 0;  ///< nodes that have a row, but no edge named them
+  Offset bytes = 0;               ///< of the files, as on disk
+  Offset lines = 0;               ///< all lines of text inputs
+  Offset skipped_lines = 0;       ///< of those, blank lines and comments
+  Offset header_lines = 0;        ///< of those, skipped as column headers
+  Offset edges = 0;               ///< read
+  Offset duplicate_edges = 0;     ///< of those, merged into an equal one (with `keep`: kept beside it); arcs
+                                  ///< where a symmetric matrix becomes a directed graph
+  Offset self_loops = 0;          ///< of those, from a node to itself
+  Offset dropped_self_loops = 0;  ///< of those, dropped
+  Offset dropped_weights = 0;     ///< lines dropped for their weight; not among `edges`
+  Offset listed_only_nodes = 0;   ///< nodes that have a row, but no edge named them
 };
 
 /// A graph in memory, ready to be published.
@@ -83,7 +85,7 @@ struct BuiltGraph {
   std::vector<RowId> targets;
   std::vector<float> weights;
   bool directed = false;
-  /// Names by row: numbers where every name is a canonical unsigned 64-bit integer, else bytes with their bounds [n + 1].
+  /// Names by row: numbers [n] where every name is a canonical unsigned 64-bit integer, else bytes, bounds [n + 1].
   std::vector<std::uint64_t> name_numbers;
   std::vector<char> name_bytes;
   std::vector<Offset> name_bounds;
@@ -171,7 +173,7 @@ VersionInfo rollback(const fs::path& store, const std::string& version);
 // -------------------------------------------------------------------------------------------------------- generators
 
 struct GeneratorOptions {
-  std::string kind = "rmat";            ///< rmat | er | sbm | ring | star
+  std::string kind = "rmat";  ///< rmat | er | sbm | ring | star
   Offset nodes = 1 << 10;
   Offset edges = 1 << 13;               ///< rmat, er, sbm; a ring has `nodes`, a star `nodes` - 1
   double a = 0.57, b = 0.19, c = 0.19;  ///< rmat: shares of the quadrants (low, low), (low, high), (high, low)
@@ -181,8 +183,8 @@ struct GeneratorOptions {
   int threads = 1;
 };
 
-void check_generator(const GeneratorOptions& options);     ///< throws usage: names the option and its range
-Offset generated_edges(const GeneratorOptions& options);   ///< edges in the generator's stream
+void check_generator(const GeneratorOptions& options);    ///< throws usage: names the option and its range
+Offset generated_edges(const GeneratorOptions& options);  ///< edges in the generator's stream
 
 /// Edges first .. first + from.size of the stream; edge i depends on (seed, i) alone. rmat may hold self-loops.
 void generate_edges(const GeneratorOptions& options, Offset first, Span<RowId> from, Span<RowId> to);
@@ -207,11 +209,11 @@ struct EdgeSplit {
   std::vector<NamePair> positives, negatives;  ///< held-out edges; as many non-edges
 };
 
-/// Holds out `test_share` of the pairs of different nodes that have an edge, at least one. A held-out pair takes all its
-/// arcs along: both directions (directed: each that is there is a positive) and parallel ones. With `cover`, no node
-/// loses its last neighbour (fewer are held out where that cannot be; said). Negatives are pairs of different nodes
-/// without an edge of the whole graph in either direction, no pair twice; fewer where fewer exist (said). Ends on every
-/// graph. Throws usage: test_share not in (0, 1); input: no edge between different nodes.
+/// Holds out `test_share` of the pairs of different nodes that have an edge, at least one. A held-out pair takes all
+/// its arcs along: both directions (directed: each that is there is a positive) and parallel ones. With `cover`, no
+/// node loses its last neighbour (fewer are held out where that cannot be; said). Negatives are pairs of different
+/// nodes without an edge of the whole graph in either direction, no pair twice; fewer where fewer exist (said). Ends on
+/// every graph. Throws usage: test_share not in (0, 1); input: no edge between different nodes.
 EdgeSplit split_edges(const Graph& graph, double test_share, bool cover, std::uint64_t seed,
                       int threads = hardware_threads());
 

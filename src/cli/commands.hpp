@@ -1,11 +1,13 @@
 // One function a command family, each in a file of its own; it adds its subcommand to the program and sets what runs.
+// What runs throws gs::Error, writes its data to stdout (std::cout or stdio) and returns nothing.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace gs::cli {
 
-/// Options that every command has, filled before a command runs.
+/// Options that every command has (`--threads`, `--quiet`), filled before a command runs. They are added to each
+/// command after it was made, unless it has an option of that name itself.
 struct Common {
   int threads = 0;  ///< as given; 0: all that this process may use
   bool quiet = false;
@@ -15,7 +17,7 @@ struct Common {
 void add_graph_ingest(CLI::App& graph, Common& common);  ///< graph ingest
 void add_graph_store(CLI::App& graph, Common& common);   ///< graph generate, info, versions, rollback, split
 void add_train(CLI::App& app, Common& common);
-void add_eval(CLI::App& app, Common& common);            ///< eval classify, eval link
+void add_eval(CLI::App& app, Common& common);  ///< eval classify, eval link
 void add_query(CLI::App& app, Common& common);
 void add_export(CLI::App& app, Common& common);
 void add_options(CLI::App& app, Common& common);

@@ -1,1 +1,3 @@
-int main() { return 0; }
+#include "graphscale/cli.hpp"
+
+int main(int argc, char** argv) { return gs::run_command_line(argc, argv); }

@@ -33,7 +33,8 @@ void pair_up(std::vector<double>& share, kernels::AliasSlot* slots, std::vector<
   // What is left is 1 but for rounding; a zero weight left over by rounding still must never be drawn.
   for (std::uint32_t i = large; i < n; ++i) slots[order[i]] = {threshold_of(1), order[i]};
   for (std::uint32_t i = 0; i < small; ++i)
-    slots[order[i]] = share[order[i]] > 0 ? kernels::AliasSlot{threshold_of(1), order[i]} : kernels::AliasSlot{0, heaviest};
+    slots[order[i]] =
+        share[order[i]] > 0 ? kernels::AliasSlot{threshold_of(1), order[i]} : kernels::AliasSlot{0, heaviest};
 }
 
 template <class Weight>

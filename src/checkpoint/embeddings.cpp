@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <limits>
+
+#include "graphscale/checkpoint.hpp"
+
+namespace gs {
+namespace {
+
+constexpr const char* kArrayFile = "embeddings.npy";
+constexpr const char* kNamesFile = "names.txt";
+
+/// The array that `path` stands for: itself, or the one in a run's or an embeddings folder.
+fs::path array_file(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return path;
+  for (const fs::path& folder : {path / "embeddings", path})
+    if (fs::exists(folder / kArrayFile, error)) return folder / kArrayFile;
+  throw Error(Fault::input, cat(path.string(), ": holds neither embeddings/", kArrayFile, " nor ", kArrayFile,
+                                "; a finished run's folder is expected"));
+}
+
+/// The names of a text file, one after another.
+struct NameList {
+  std::vector<char> bytes;
+  std::vector<Offset> bounds{0};
+};
+
+std::shared_ptr<NodeNames> read_names(const fs::path& path, Offset rows) {
+  const MappedFile file(path);
+  const std::string_view text(file.bytes().data, std::size_t(file.bytes().size));
+  const auto list = std::make_shared<NameList>();
+  list->bytes.reserve(text.size());
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    list->bytes.insert(list->bytes.end(), text.begin() + Offset(start), text.begin() + Offset(end));
+    list->bounds.push_back(Offset(list->bytes.size()));
+    start = end + 1;
+  }
+  const Offset count = Offset(list->bounds.size()) - 1;
+  if (count != rows)
+    throw Error(Fault::input,
+                cat(path.string(), ": ", count, " names for ", rows, " rows; one line a row is expected"));
+
+  auto names = names_of_bytes(list->bytes, list->bounds, list);
+  for (Offset row = 0; row < rows; ++row)
+    if (const Offset other = *names->find(names->name(row)); other != row)
+      throw Error(Fault::input, cat(path.string(), ":", std::max(row, other) + 1, ": the name \"", names->name(row),
+                                    "\" is on line ", std::min(row, other) + 1, " already"));
+  return names;
+}
+
+/// The first column whose value is not finite, or dim.
+int first_not_finite(const float* row, int dim) {
+  float poison = 0;  // 0 * x is 0 for finite x, else NaN: a sum that vectorises, where a test a value would not
+#pragma omp simd reduction(+ : poison)
+  for (int c = 0; c < dim; ++c) poison += 0 * row[c];
+  if (poison == 0) return dim;
+  int column = 0;
+  while (column < dim && row[column] - row[column] == 0) ++column;
+  return column;
+}
+
+void require_finite(Rows<const float> rows, const NodeNames& names, Fault fault, const std::string& place) {
+  for (Offset row = 0; row < rows.count; ++row)
+    if (const int column = first_not_finite(rows.row(row), rows.dim); column < rows.dim)
+      throw Error(fault, cat(place, ": row ", row, " (node \"", names.name(row), "\"), column ", column, " is ",
+                             rows(row, column), "; a finite number is expected"));
+}
+
+}  // namespace
+
+Embeddings Embeddings::open(const fs::path& path, const fs::path& names) {
+  const fs::path file = array_file(path);
+  Embeddings embeddings;
+  embeddings.array_ = NpyArray(file);
+  const NpyArray& array = embeddings.array_;
+  if (array.shape().size() != 2 || array.columns() < 1 || array.columns() > std::numeric_limits<int>::max() ||
+      array.rows() > kMaxRows)
+    throw Error(Fault::input,
+                cat(file.string(), ": a table [rows, columns] of node vectors is expected; this array is not one"));
+  const Span<const float> values = array.values<float>();
+  embeddings.rows_ = {values.data, array.rows(), int(array.columns()), array.columns()};
+  embeddings.names_ = read_names(names.empty() ? file.parent_path() / kNamesFile : names, array.rows());
+  require_finite(embeddings.rows_, *embeddings.names_, Fault::input, file.string());
+  return embeddings;
+}
+
+void save_embeddings(const fs::path& folder, Rows<const float> rows, const NodeNames& names) {
+  GS_EXPECT(names.size() == rows.count, folder.string(), ": ", names.size(), " names for ", rows.count, " rows");
+  require_finite(rows, names, Fault::internal, folder.string());
+
+  OutputFolder output(folder);
+  NpyWriter array(output.path() / kArrayFile, Dtype::f32, {rows.count, rows.dim});
+  for (Offset row = 0; row < rows.count; ++row) array.write(rows.row(row), rows.dim * Offset(sizeof(float)));
+  array.commit();
+
+  OutputFile lines(output.path() / kNamesFile);
+  for (Offset row = 0; row < rows.count; ++row) {
+    const std::string name = names.name(row);
+    GS_EXPECT(name.find('\n') == std::string::npos, folder.string(), ": row ", row, ": the node's name \"", name,
+              "\" has a line break");
+    lines.write(name);
+    lines.write("\n");
+  }
+  lines.commit();
+  output.commit();
+}
+
+}  // namespace gs

@@ -1,0 +1,148 @@
+// What there is to configure, and what was configured, in words and in JSON.
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "src/config/assign.hpp"
+
+namespace gs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// An option's name cut at its dot.
+std::pair<std::string, std::string> split_name(const std::string& name) {
+  const std::size_t dot = name.find('.');
+  return {name.substr(0, dot), name.substr(dot + 1)};
+}
+
+std::string flag_of(std::string name) {
+  for (char& c : name)
+    if (c == '_') c = '-';
+  return name;
+}
+
+std::string value_text(const std::string& value) { return value; }
+std::string value_text(bool value) { return value ? "true" : "false"; }
+std::string value_text(int value) { return std::to_string(value); }
+std::string value_text(std::uint64_t value) { return std::to_string(value); }
+std::string value_text(double value) { return config::number_text(value); }
+
+/// A bound as JSON: whole for integers, to the last digit.
+Json bound(double value, bool whole) {
+  if (!whole) return value;
+  return value < 0x1p64 ? std::uint64_t(value) : ~std::uint64_t{0};
+}
+
+/// A pattern for "true", "Yes" ... in any case; JSON Schema has no switch for that.
+std::string boolean_pattern() {
+  std::string pattern = "^(";
+  for (const char* word : {"true", "false", "yes", "no", "on", "off", "1", "0"}) {
+    if (pattern.size() > 2) pattern += '|';
+    for (const char* c = word; *c; ++c)
+      pattern += std::isalpha(*c) ? cat('[', char(std::toupper(*c)), *c, ']') : std::string(1, *c);
+  }
+  return pattern + ")$";
+}
+
+template <class T>
+Json option_schema(const T& value, const Option& option) {
+  Json schema{{"description", option.help}, {"type", config::type_name(value)}, {"default", value}};
+  if constexpr (std::is_same_v<T, bool>) {
+    schema["type"] = {"boolean", "string"};
+    schema["pattern"] = boolean_pattern();
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    schema["minimum"] = bound(option.min, std::is_integral_v<T>);
+    schema["maximum"] = bound(option.max, std::is_integral_v<T>);
+  } else if (!option.choices.empty()) {
+    schema["enum"] = option.choices;
+  }
+  return schema;
+}
+
+}  // namespace
+
+namespace config {
+
+std::string number_text(double value) {
+  if (value >= 0x1p64) return std::to_string(~std::uint64_t{0});  // the end of a 64-bit range
+  if (value == double(std::int64_t(value)) && std::abs(value) < 1e15) return std::to_string(std::int64_t(value));
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, value, std::chars_format::general).ptr);
+}
+
+std::string range_text(const Option& option) {
+  if (option.min < option.max)
+    return cat(number_text(option.min), " to ", number_text(option.max), *option.unit ? " " : "", option.unit);
+  std::string text;
+  for (std::size_t i = 0; i < option.choices.size(); ++i)
+    text += cat(i == 0 ? "" : i + 1 == option.choices.size() ? " or " : ", ", option.choices[i]);
+  return text;
+}
+
+}  // namespace config
+
+std::vector<OptionText> option_texts() {
+  std::vector<OptionText> texts;
+  const Config config;
+  each_option(config, [&](const char* name, const auto& value, const Option& option) {
+    const auto [section, last] = split_name(name);
+    texts.push_back({name, section, flag_of(last), config::type_name(value), value_text(value),
+                     config::range_text(option), option.help});
+  });
+  return texts;
+}
+
+std::string to_json(const Config& config) {
+  Json json;
+  each_option(config, [&](const char* name, const auto& value, const Option&) {
+    const auto [section, last] = split_name(name);
+    json[section][last] = value;
+  });
+  return json.dump(2) + "\n";
+}
+
+std::string options_text() {
+  std::string text;
+  for (const OptionText& option : option_texts())
+    text += cat(text.empty() ? "" : "\n", option.name, " (--", option.flag, "), ", option.type,
+                option.range.empty() ? "" : ", " + option.range, ", default ", option.default_value, "\n    ",
+                option.help, "\n");
+  return text;
+}
+
+std::string options_json() {
+  Json list = Json::array();
+  const Config config;
+  each_option(config, [&](const char* name, const auto& value, const Option& option) {
+    Json entry{{"name", name},
+               {"flag", "--" + flag_of(split_name(name).second)},
+               {"type", config::type_name(value)},
+               {"default", value}};
+    if (option.min < option.max) {
+      const bool whole = std::is_integral_v<std::decay_t<decltype(value)>>;
+      entry["min"] = bound(option.min, whole), entry["max"] = bound(option.max, whole), entry["unit"] = option.unit;
+    }
+    if (!option.choices.empty()) entry["choices"] = option.choices;
+    entry["help"] = option.help;
+    list.push_back(std::move(entry));
+  });
+  return list.dump(2) + "\n";
+}
+
+std::string options_json_schema() {
+  Json sections;
+  const Config config;
+  each_option(config, [&](const char* name, const auto& value, const Option& option) {
+    const auto [section, last] = split_name(name);
+    if (!sections.contains(section)) sections[section] = {{"type", "object"}, {"additionalProperties", false}};
+    sections[section]["properties"][last] = option_schema(value, option);
+  });
+  const Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                    {"title", "GraphScale training configuration"},
+                    {"type", "object"},
+                    {"additionalProperties", false},
+                    {"properties", std::move(sections)}};
+  return schema.dump(2) + "\n";
+}
+
+}  // namespace gs

@@ -1,0 +1,151 @@
+// A configuration from its JSON file and the command line.
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "graphscale/files.hpp"
+
+#include "src/config/assign.hpp"
+
+namespace gs {
+namespace {
+
+using config::Written;
+using Json = nlohmann::json;
+
+/// Takes a configuration file's values one after another, so that a key given twice is seen and a number's digits are
+/// kept as written. Two levels: an object of sections, each an object of options.
+class ConfigFile : public nlohmann::json_sax<Json> {
+ public:
+  ConfigFile(const std::string& file, std::string_view text, Config& config)
+      : file_(file), text_(text), config_(config) {}
+
+  bool null() override { return take(Written::Form::other, "null"); }
+  bool boolean(bool value) override { return take(Written::Form::boolean, value ? "true" : "false"); }
+  bool number_integer(std::int64_t value) override { return take(Written::Form::number, std::to_string(value)); }
+  bool number_unsigned(std::uint64_t value) override { return take(Written::Form::number, std::to_string(value)); }
+  bool number_float(double, const std::string& text) override { return take(Written::Form::number, text); }
+  bool string(std::string& value) override { return take(Written::Form::string, value); }
+  bool binary(Json::binary_t&) override { return take(Written::Form::other, "binary data"); }
+  bool start_array(std::size_t) override { return take(Written::Form::other, "an array"); }
+  bool end_array() override { return true; }
+
+  bool start_object(std::size_t) override {
+    if (path_.size() == 2) return take(Written::Form::other, "an object");
+    path_.emplace_back(), keys_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    path_.pop_back(), keys_.pop_back();
+    return true;
+  }
+
+  bool key(std::string& name) override {
+    path_.back() = name;
+    if (!keys_.back().insert(name).second) refuse("the key is there twice; keep one of them");
+    if (path_.size() == 1) {
+      require_section(name);
+    } else if (option_name(full_name()) != full_name()) {
+      refuse(config::unknown_option(full_name()));
+    }
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&, const Json::exception& error) override {
+    const std::string_view read = text_.substr(0, std::min(position, text_.size()));
+    const auto line = std::count(read.begin(), read.end(), '\n') + 1;
+    const std::size_t line_start = read.rfind('\n') + 1;  // npos + 1 is 0
+    std::string what = error.what();                      // "[json...] parse error at line 3, column 5: what"
+    for (const char* mark : {"] ", ": "})
+      if (const std::size_t at = what.find(mark); at != std::string::npos) what.erase(0, at + 2);
+    const char last = read.empty() ? ' ' : read.back();
+    if (last == '/' || last == '#') what += "; JSON has no comments";
+    throw Error(Fault::usage, cat(file_, ":", line, ":", read.size() - line_start, ": ", what));
+  }
+
+ private:
+  bool take(Written::Form form, const std::string& text) {
+    const Written value{form, text, place()};
+    if (path_.size() < 2)
+      refuse(cat(form == Written::Form::string ? "a string" : text, "; expected an object of ",
+                 path_.empty() ? "sections" : "options"));
+    config::assign(config_, full_name(), value);
+    return true;
+  }
+
+  void require_section(const std::string& name) const {
+    const std::vector<std::string> sections = config::section_names();
+    if (std::find(sections.begin(), sections.end(), name) != sections.end()) return;
+    if (!option_name(name).empty()) refuse(config::unknown_option(name));
+    const std::string near = nearest_name(name, sections);
+    std::string all;
+    for (const std::string& section : sections) all += (all.empty() ? "" : ", ") + section;
+    refuse("no such section; " + (near.empty() ? "the sections are " + all : "did you mean /" + near + "?"));
+  }
+
+  std::string full_name() const { return path_[0] + "." + path_[1]; }
+  std::string place() const {
+    std::string place = file_ + ": ";
+    for (const std::string& part : path_) place += "/" + part;
+    return path_.empty() ? place + "/" : place;
+  }
+  [[noreturn]] void refuse(const std::string& what) const { throw Error(Fault::usage, place() + ": " + what); }
+
+  const std::string& file_;
+  std::string_view text_;
+  Config& config_;
+  std::vector<std::string> path_;            // the key that is being read in each open object
+  std::vector<std::set<std::string>> keys_;  // all keys so far of each open object
+};
+
+void read_file(const std::string& file, Config& config) {
+  const std::string content = read_text(file);
+  std::string_view text = content;
+  if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);  // a byte order mark would shift the columns
+  ConfigFile reader(file, text, config);
+  Json::sax_parse(text.begin(), text.end(), &reader);
+}
+
+bool is_device(const std::string& name) {
+  if (name == "auto" || name == "cpu" || name == "cuda") return true;
+  return name.rfind("cuda:", 0) == 0 && name.size() > 5 && name.size() <= 8 &&
+         name.find_first_not_of("0123456789", 5) == std::string::npos;
+}
+
+}  // namespace
+
+Config read_config(const std::string& file, const std::vector<Setting>& settings) {
+  Config config;
+  if (!file.empty()) read_file(file, config);
+
+  std::map<std::string, std::string> places;  // of each option that the command line has set
+  for (const Setting& setting : settings) {
+    const std::string name = option_name(setting.name);
+    if (name.empty()) throw Error(Fault::usage, setting.place + ": " + config::unknown_option(setting.name));
+    const auto [earlier, is_first] = places.emplace(name, setting.place);
+    if (!is_first)
+      throw Error(Fault::usage,
+                  cat(setting.place, ": ", name, " was set by ", earlier->second, " before; set it once"));
+    config::assign(config, name, {Written::Form::flag, setting.value, setting.place});
+  }
+
+  check_config(config);
+  return config;
+}
+
+void check_config(const Config& config) {
+  const std::string& device = config.run.device;
+  if (!is_device(device))
+    throw Error(Fault::usage, cat("run.device: \"", device, "\" is no device; expected auto, cpu, cuda or cuda:N"));
+  if (config.training.deterministic && device.rfind("cuda", 0) == 0)
+    throw Error(Fault::usage, cat("training.deterministic contradicts run.device ", device,
+                                  ": on a GPU many walks write at once; set run.device to cpu"));
+  const TrainingConfig& training = config.training;
+  if (training.schedule == "linear" && training.final_learning_rate > training.learning_rate)
+    throw Error(Fault::usage,
+                cat("training.final_learning_rate ", training.final_learning_rate, " is above training.learning_rate ",
+                    training.learning_rate, ": lower it, or set training.schedule to constant"));
+}
+
+}  // namespace gs

@@ -1,0 +1,18 @@
+// Edges in blocks, as ingest holds them, to the final graph.
+#pragma once
+
+#include "graphscale/graph.hpp"
+
+namespace gs {
+
+/// As build_graph, for edges in blocks in input order; they are freed once their arcs are placed.
+BuiltGraph build_rows(std::vector<EdgeList> blocks, BuiltGraph names, const IngestOptions& options,
+                      IngestCounts& counts);
+
+/// Bytes that build_rows takes at its peak beyond the edges (8 bytes each, 12 with weights) and names it was given.
+Offset build_bytes(Offset edges, Offset arcs, Offset nodes, bool weighted_input, bool weighted_output);
+
+/// Throws memory where `bytes` more are not available: "PURPOSE: needs 3.1 GiB more, 2.0 GiB are available: ADVICE".
+void require_memory(Offset bytes, const std::string& purpose);
+
+}  // namespace gs
