@@ -89,6 +89,33 @@ struct Coefficients {
   GS_DEV float& dense_at(int centre, int s) const { return dense[centre * dense_stride + s]; }
 };
 
+/// What shortens a tile's steps, one value a place: centres, then contexts, then negatives.
+struct RowBounds {
+  float* norm;  // |row|^2, and once masses are known, the factor of the row's step
+  float* mass;
+  int centres, contexts;
+
+  static GS_HD Offset places(const TileShape& shape) {
+    return (shape.centres() + shape.contexts() + shape.shared_negatives + 15) / 16 * 16;
+  }
+  static GS_HD Offset floats(const TileShape& shape) { return 2 * places(shape); }
+
+  GS_DEV RowBounds(float* scratch, const TileShape& shape, const Tile& tile)
+      : norm(scratch), mass(scratch + places(shape)), centres(tile.centres), contexts(tile.contexts) {}
+
+  GS_DEV int context(int j) const { return centres + j; }
+  GS_DEV int negative(int s) const { return centres + contexts + s; }
+};
+
+/// The sum of mass[k] over the places k of `row`.
+GS_DEV float same_row_mass(RowId row, const RowId* rows, const float* mass, int count) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int k = 0; k < count; ++k) sum += rows[k] == row ? mass[k] : 0.0f;
+  return sum;
+}
+GS_DEV float shortening(float mass, float limit) { return mass > limit ? limit / mass : 1.0f; }
+
 /// The walk positions of a centre's contexts, itself among them.
 GS_DEV int first_of_window(int at, int reach) { return at > reach ? at - reach : 0; }
 GS_DEV int last_of_window(const Tile& tile, int at, int reach) {

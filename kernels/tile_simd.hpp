@@ -220,16 +220,18 @@ class RowsAhead {
 class TileProducts {
  public:
   static Offset scratch_bytes(const TileShape& shape, Offset) {
-    return 4 * Coefficients::floats(shape) + 8 * pointers(shape) + 4 * padded_stride(shape.dim) * shape.centres() + 256;
+    return 4 * (Coefficients::floats(shape) + RowBounds::floats(shape)) + 8 * pointers(shape) +
+           4 * padded_stride(shape.dim) * shape.centres() + 256;
   }
 
   GS_DEV TileProducts(const Team& team, const TileBatch& batch, const Tile& tile, Offset)
       : batch_(batch),
         tile_(tile),
         coefficients_(reinterpret_cast<float*>(team.scratch), batch.shape),
+        bounds_(reinterpret_cast<float*>(team.scratch) + Coefficients::floats(batch.shape), batch.shape, tile),
         columns_(int(batch.centres.stride)) {
     const TileShape& shape = batch.shape;
-    centre_step_ = reinterpret_cast<float*>(team.scratch) + Coefficients::floats(shape);
+    centre_step_ = bounds_.norm + RowBounds::floats(shape);
     centre_rows_ = reinterpret_cast<float**>(centre_step_ + padded_stride(shape.dim) * shape.centres());
     context_rows_ = centre_rows_ + shape.centres() + kSpare;
     negative_rows_ = context_rows_ + shape.contexts() + kSpare;
@@ -250,6 +252,7 @@ class TileProducts {
     score_dense();
     mask_negatives();
     const TileResult result = coefficients();
+    bound_steps();
     step_centres();
     step_contexts();
     step_negatives();
@@ -257,7 +260,8 @@ class TileProducts {
     for (int i = 0; i < tile_.centres; ++i) {
       float* row = centre_rows_[i];
       const float* step = centre_step_ + Offset(i) * columns_;
-      for (int c = 0; c < columns_; c += kLanes) store(row + c, load(row + c) + load(step + c));
+      const float factor = bounds_.norm[i];
+      for (int c = 0; c < columns_; c += kLanes) store(row + c, load(row + c) + factor * load(step + c));
     }
     return result;
   }
@@ -336,6 +340,72 @@ class TileProducts {
     return result;
   }
 
+  GS_DEV void squared_norms(const float* const* rows, int count, float* out) const {
+    for (int r = 0; r < count; r += 4) {  // kSpare pointers past the last may be read
+      Vec acc[4] = {};
+      for (int c = 0; c < columns_; c += kLanes)
+        for (int b = 0; b < 4; ++b) {
+          const Vec v = load(rows[r + b] + c);
+          acc[b] += v * v;
+        }
+      const Vec sums = lane_sums<4>(acc);
+      for (int b = 0; b < 4 && r + b < count; ++b) out[r + b] = sums[b];
+    }
+  }
+
+  /// The factor of every place's step into bounds_.norm.
+  GS_DEV void bound_steps() {
+    const int negatives = batch_.shape.shared_negatives, places = bounds_.negative(negatives);
+    if (batch_.curvature_limit <= 0) {
+      for (int p = 0; p < places; ++p) bounds_.norm[p] = 1;
+      return;
+    }
+    squared_norms(centre_rows_, tile_.centres, bounds_.norm);
+    squared_norms(context_rows_, tile_.contexts, bounds_.norm + bounds_.context(0));
+    squared_norms(negative_rows_, negatives, bounds_.norm + bounds_.negative(0));
+    sum_masses();
+    const RowId* centre_ids = tile_.walk + tile_.first_centre;
+    const RowId* context_ids = tile_.walk + tile_.first_context;
+    const float* mass = bounds_.mass;
+    for (int i = 0; i < tile_.centres; ++i)
+      bounds_.norm[i] =
+          shortening(same_row_mass(centre_ids[i], centre_ids, mass, tile_.centres), batch_.curvature_limit);
+    for (int p = tile_.centres; p < places; ++p) {
+      const int j = p - tile_.centres;
+      const RowId row = j < tile_.contexts ? context_ids[j] : tile_.negatives[j - tile_.contexts];
+      bounds_.norm[p] = shortening(same_row_mass(row, context_ids, mass + bounds_.context(0), tile_.contexts) +
+                                       same_row_mass(row, tile_.negatives, mass + bounds_.negative(0), negatives),
+                                   batch_.curvature_limit);
+    }
+  }
+
+  /// Every place's share of its row's m, by running sums over the windows.
+  GS_DEV void sum_masses() {
+    const Coefficients& k = coefficients_;
+    const int negatives = batch_.shape.shared_negatives;
+    const float quarter = batch_.learning_rate / 4;
+    const float* context_norm = bounds_.norm + bounds_.context(0);
+    float* context_mass = bounds_.mass + bounds_.context(0);
+    float all_negatives = 0, one_negative = 0;
+    for (int s = 0; s < negatives; ++s) all_negatives += bounds_.norm[bounds_.negative(s)];
+    for (int j = 0; j < tile_.contexts; ++j) context_mass[j] = 0;
+    for (int i = 0; i < tile_.centres; ++i) {
+      const int at = tile_.first_centre + i, self = at - tile_.first_context;
+      const int first = first_of_window(at, k.reach[i]) - tile_.first_context;
+      const int last = last_of_window(tile_, at, k.reach[i]) - tile_.first_context;
+      const float share = batch_.shape.negatives * float(last - first) / float(negatives);
+      float window = -context_norm[self];
+      for (int j = first; j <= last; ++j) {
+        window += context_norm[j];
+        context_mass[j] += quarter * bounds_.norm[i];
+      }
+      context_mass[self] -= quarter * bounds_.norm[i];
+      bounds_.mass[i] = quarter * (window + share * all_negatives);
+      one_negative += quarter * share * bounds_.norm[i];
+    }
+    for (int s = 0; s < negatives; ++s) bounds_.mass[bounds_.negative(s)] = one_negative;
+  }
+
   GS_DEV void step_centres() {
     const Coefficients& k = coefficients_;
     for (int i = 0; i < tile_.centres; i += 2) {
@@ -368,11 +438,12 @@ class TileProducts {
       const int first = at - k.window > tile_.first_centre ? at - k.window : tile_.first_centre;
       const int last = at + 1 + k.window < last_centre ? at + 1 + k.window : last_centre;
       const int centre = first - tile_.first_centre;
+      const float* factor = bounds_.norm + bounds_.context(j);
       const WeightedRows parts[1] = {
           {centre_rows_ + centre, &k.band_at(centre, first, at), k.band_stride - 1, 1, last - first + 1}};
       weighted_sums(parts, columns_, [&](int output, int column, Vec sum) {
         float* row = context_rows_[j + output] + column;
-        if (output <= one_more) store(row, load(row) + sum);
+        if (output <= one_more) store(row, load(row) + factor[output] * sum);
       });
     }
   }
@@ -382,10 +453,11 @@ class TileProducts {
     for (int s = 0; s < batch_.shape.shared_negatives; s += 2) {
       ahead_.ask_for_one();
       const bool one_more = s + 1 < batch_.shape.shared_negatives;
+      const float* factor = bounds_.norm + bounds_.negative(s);
       const WeightedRows parts[1] = {{centre_rows_, &k.dense_at(0, s), k.dense_stride, 1, tile_.centres}};
       weighted_sums(parts, columns_, [&](int output, int column, Vec sum) {
         float* row = negative_rows_[s + output] + column;
-        if (output == 0 || one_more) store(row, load(row) + sum);
+        if (output == 0 || one_more) store(row, load(row) + factor[output] * sum);
       });
     }
   }
@@ -393,6 +465,7 @@ class TileProducts {
   const TileBatch& batch_;
   const Tile& tile_;
   Coefficients coefficients_;
+  RowBounds bounds_;
   int columns_;
   RowsAhead ahead_;
   float* centre_step_;  // [centres, columns]

@@ -17,6 +17,7 @@ GS_DEV Pack4 load(const float* p) { return *reinterpret_cast<const Pack4*>(p); }
 GS_DEV float dot(Pack4 a, Pack4 b, float sum) {
   return fmaf(a.x, b.x, fmaf(a.y, b.y, fmaf(a.z, b.z, fmaf(a.w, b.w, sum))));
 }
+GS_DEV Pack4 scaled(float a, Pack4 v) { return {a * v.x, a * v.y, a * v.z, a * v.w}; }
 GS_DEV void add_scaled(Pack4& sum, float a, Pack4 v) {
   sum = {fmaf(a, v.x, sum.x), fmaf(a, v.y, sum.y), fmaf(a, v.z, sum.z), fmaf(a, v.w, sum.w)};
 }
@@ -25,7 +26,7 @@ class TileProducts {
  public:
   /// Bytes for the widest slab within `limit`. Throws usage where not even the narrowest fits.
   static Offset scratch_bytes(const TileShape& shape, Offset limit) {
-    const Offset fixed = 4 * (Coefficients::floats(shape) + kLossFloats), row_bytes = 4 * staged_rows(shape);
+    const Offset fixed = 4 * fixed_floats(shape), row_bytes = 4 * staged_rows(shape);
     const Offset widest = padded_stride(shape.dim) + kPack;
     Offset columns = (limit - fixed) / row_bytes / kPack * kPack;
     if (columns < kNarrowest + kPack)
@@ -37,11 +38,15 @@ class TileProducts {
   }
 
   GS_DEV TileProducts(const Team& team, const TileBatch& batch, const Tile& tile, Offset scratch_bytes)
-      : team_(team), batch_(batch), tile_(tile), coefficients_(reinterpret_cast<float*>(team.scratch), batch.shape) {
+      : team_(team),
+        batch_(batch),
+        tile_(tile),
+        coefficients_(reinterpret_cast<float*>(team.scratch), batch.shape),
+        bounds_(reinterpret_cast<float*>(team.scratch) + Coefficients::floats(batch.shape), batch.shape, tile) {
     const TileShape& shape = batch.shape;
-    losses_ = reinterpret_cast<float*>(team.scratch) + Coefficients::floats(shape);
-    staged_ = losses_ + kLossFloats;
-    stride_ = int((scratch_bytes / 4 - Coefficients::floats(shape) - kLossFloats) / staged_rows(shape) / kPack * kPack);
+    losses_ = bounds_.norm + RowBounds::floats(shape);
+    staged_ = reinterpret_cast<float*>(team.scratch) + fixed_floats(shape);
+    stride_ = int((scratch_bytes / 4 - fixed_floats(shape)) / staged_rows(shape) / kPack * kPack);
     slab_ = stride_ - kPack;
     columns_ = int(batch.centres.stride);
   }
@@ -52,14 +57,17 @@ class TileProducts {
     for (int f = team_.rank(); f < floats; f += team_.size()) k.band[f - Coefficients::kEdge] = 0;
     for (int i = team_.rank(); i < tile_.centres; i += team_.size())
       k.reach[i] = reach_of(batch_, tile_, tile_.first_centre + i);
+    for (int p = team_.rank(); p < places(); p += team_.size()) bounds_.norm[p] = 0;
 
     for (int column = 0; column < columns_; column += slab_) {
       team_.sync();  // the last slab's scores are done with the scratch
       stage(column);
       team_.sync();
       add_scores(column);
+      add_norms(column);
     }
     team_.sync();
+    bound_steps();
     const TileResult result = coefficients();
     for (int column = 0; column < columns_; column += slab_) {
       if (columns_ > slab_) {
@@ -76,24 +84,28 @@ class TileProducts {
   static constexpr int kLossFloats = 1024;  // one a thread of the largest team
   static constexpr int kNarrowest = 16;     // columns of the narrowest slab
 
+  static GS_HD Offset fixed_floats(const TileShape& shape) {
+    return Coefficients::floats(shape) + RowBounds::floats(shape) + kLossFloats;
+  }
   static GS_HD Offset staged_rows(const TileShape& shape) {
     return shape.centres() + shape.contexts() + shape.shared_negatives;
   }
   GS_DEV float* centre(int i) const { return staged_ + Offset(i) * stride_; }
   GS_DEV float* context(int j) const { return centre(tile_.centres + j); }
   GS_DEV float* negative(int s) const { return context(tile_.contexts + s); }
+  GS_DEV int places() const { return bounds_.negative(batch_.shape.shared_negatives); }
   GS_DEV int width(int column) const { return columns_ - column < slab_ ? columns_ - column : slab_; }
 
-  /// The table row behind staged row r: centres, then contexts, then negatives.
-  GS_DEV float* table_row(int r) const {
-    if (r < tile_.centres) return batch_.centres.row(tile_.walk[tile_.first_centre + r]);
+  /// The table row at staged place r: centres, then contexts, then negatives.
+  GS_DEV RowId row_at(int r) const {
+    if (r < tile_.centres) return tile_.walk[tile_.first_centre + r];
     r -= tile_.centres;
-    if (r < tile_.contexts) return batch_.contexts.row(tile_.walk[tile_.first_context + r]);
-    return batch_.contexts.row(tile_.negatives[r - tile_.contexts]);
+    return r < tile_.contexts ? tile_.walk[tile_.first_context + r] : tile_.negatives[r - tile_.contexts];
   }
+  GS_DEV float* table_row(int r) const { return (r < tile_.centres ? batch_.centres : batch_.contexts).row(row_at(r)); }
 
   GS_DEV void stage(int column) {
-    const int packs = width(column) / kPack, rows = tile_.centres + tile_.contexts + batch_.shape.shared_negatives;
+    const int packs = width(column) / kPack, rows = places();
     for (int p = team_.rank(); p < rows * packs; p += team_.size()) {
       const int row = p / packs, at = p % packs * kPack;
       *reinterpret_cast<Pack4*>(centre(row) + at) = load_row(table_row(row) + column + at);
@@ -166,11 +178,68 @@ class TileProducts {
     }
   }
 
+  // ------------------------------------------------------------------------------------------------ shorter steps
+
+  /// Adds the slab's share of |row|^2; every place has one thread.
+  GS_DEV void add_norms(int column) {
+    for (int p = team_.rank(); p < places(); p += team_.size())
+      for (int c = 0; c < width(column); c += kPack) {
+        const Pack4 v = load(centre(p) + c);
+        bounds_.norm[p] = dot(v, v, bounds_.norm[p]);
+      }
+  }
+
+  /// The factor of every place's step into bounds_.norm.
+  GS_DEV void bound_steps() {
+    const float limit = batch_.curvature_limit;
+    if (limit > 0) {
+      for (int p = team_.rank(); p < places(); p += team_.size())
+        bounds_.mass[p] = batch_.learning_rate / 4 * mass_of(p);
+      team_.sync();
+    }
+    for (int p = team_.rank(); p < places(); p += team_.size()) {
+      const RowId row = row_at(p);
+      float mass = 0;
+      for (int q = p < tile_.centres ? 0 : tile_.centres;
+           limit > 0 && q < (p < tile_.centres ? tile_.centres : places()); ++q)
+        mass += row_at(q) == row ? bounds_.mass[q] : 0.0f;
+      bounds_.norm[p] = limit > 0 ? shortening(mass, limit) : 1.0f;
+    }
+  }
+
+  /// Place p's share of its row's m, but for the common factor.
+  GS_DEV float mass_of(int p) const {
+    float mass = 0;
+    if (p < tile_.centres) {
+      const int at = tile_.first_centre + p, reach = coefficients_.reach[p];
+      for (int j = first_of_window(at, reach); j <= last_of_window(tile_, at, reach); ++j)
+        if (j != at) mass += bounds_.norm[bounds_.context(j - tile_.first_context)];
+      float negatives = 0;
+      for (int s = 0; s < batch_.shape.shared_negatives; ++s) negatives += bounds_.norm[bounds_.negative(s)];
+      return mass + share_of(p) * negatives;
+    }
+    const int j = tile_.first_context + p - tile_.centres;  // a walk position, or past the contexts a negative
+    for (int i = 0; i < tile_.centres; ++i) {
+      const int away = j - tile_.first_centre - i;
+      if (p >= bounds_.negative(0)) {
+        mass += share_of(i) * bounds_.norm[i];
+      } else if (away != 0 && away >= -coefficients_.reach[i] && away <= coefficients_.reach[i]) {
+        mass += bounds_.norm[i];
+      }
+    }
+    return mass;
+  }
+
   // ------------------------------------------------------------------------------------------------- coefficients
 
   GS_DEV int pairs_of(int i) const {
     const int at = tile_.first_centre + i, reach = coefficients_.reach[i];
     return last_of_window(tile_, at, reach) - first_of_window(at, reach);
+  }
+
+  /// The weight of one shared negative for centre i.
+  GS_DEV float share_of(int i) const {
+    return batch_.shape.negatives * float(pairs_of(i)) / float(batch_.shape.shared_negatives);
   }
 
   GS_DEV bool is_masked(int i, RowId negative) const {
@@ -205,7 +274,7 @@ class TileProducts {
           score = 0;
         }
       } else {
-        const float share = batch_.shape.negatives * float(pairs_of(i)) / float(negatives);
+        const float share = share_of(i);
         float& score = k.dense_at(i, c - span);
         if (is_masked(i, tile_.negatives[c - span])) {
           score = 0;
@@ -242,12 +311,12 @@ class TileProducts {
         sum_for_contexts(first - tile_.centres, at, sum);
       } else {
         first = tile_.centres + tile_.contexts + (group - groups_c - groups_x) * 4;
-        rows = tile_.centres + tile_.contexts + batch_.shape.shared_negatives;
+        rows = places();
         sum_for_negatives(first - tile_.centres - tile_.contexts, at, sum);
       }
       GS_UNROLL
       for (int o = 0; o < 4; ++o)
-        if (first + o < rows) add_to(table_row(first + o) + column + at, sum[o]);
+        if (first + o < rows) add_to(table_row(first + o) + column + at, scaled(bounds_.norm[first + o], sum[o]));
     }
   }
 
@@ -298,6 +367,7 @@ class TileProducts {
   const TileBatch& batch_;
   const Tile& tile_;
   Coefficients coefficients_;
+  RowBounds bounds_;
   float* losses_;  // [team]
   float* staged_;  // [rows, stride]
   int stride_, slab_, columns_;

@@ -69,7 +69,8 @@ struct TileBatch {
   Span<const RowId> negatives;    ///< [walks.count * tiles_per_walk, s]
   Rows<float> centres, contexts;  ///< the two tables, [n, dim], updated in place
   float learning_rate = 0;
-  Span<TileResult> results;  ///< [walks.count * tiles_per_walk]
+  float curvature_limit = 0;  ///< see tile.hpp; 0: steps are never shortened
+  Span<TileResult> results;   ///< [walks.count * tiles_per_walk]
 };
 
 }  // namespace gs::kernels

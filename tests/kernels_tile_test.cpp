@@ -96,8 +96,22 @@ void expect_near(const twin::Table& got, const twin::Table& start, const twin::T
     }
 }
 
-/// Trains one batch of one tile (so that the step is exactly minus the gradient) and holds it against the twin.
-void expect_step_is_the_twins_gradient(TestDevice& on, kernels::TileShape shape, std::uint64_t seed) {
+/// Applies the twin's factors to its gradients; some must bind and some not, or the test says nothing.
+void shorten(const kernels::TileBatch& batch, const twin::Table& u, const twin::Table& v, twin::Table& du,
+             twin::Table& dv) {
+  const auto [centre_factors, context_factors] = twin::shortenings(batch, u, v);
+  for (std::size_t i = 0; i < du.size(); ++i) {
+    for (double& value : du[i]) value *= centre_factors[i];
+    for (double& value : dv[i]) value *= context_factors[i];
+  }
+  const auto [least, most] = std::minmax_element(context_factors.begin(), context_factors.end());
+  EXPECT_LT(*least, 0.9);
+  EXPECT_GT(*most, *least);
+}
+
+/// Trains one batch of one tile (so that the step is exactly minus the gradient) and holds it against the twin. limit:
+/// the curvature limit, 0 for none.
+void expect_step_is_the_twins_gradient(TestDevice& on, kernels::TileShape shape, std::uint64_t seed, float limit = 0) {
   shape.tiles_per_walk = 1;
   TileCase c(on, shape, 1, 12, seed);
   const twin::Table u = c.table_of(c.centres.host()), v = c.table_of(c.contexts.host());
@@ -107,7 +121,9 @@ void expect_step_is_the_twins_gradient(TestDevice& on, kernels::TileShape shape,
   Offset pairs = 0;
   const double loss = twin::tile_loss(host.batch, 0, u, v, &du, &dv, &pairs);
 
-  c.batch.learning_rate = 1;
+  c.batch.learning_rate = host.batch.learning_rate = 1;
+  c.batch.curvature_limit = host.batch.curvature_limit = limit;
+  if (limit > 0) shorten(host.batch, u, v, du, dv);
   on.ops.train_tiles(c.batch, on.exec);
 
   expect_near(c.table_of(c.centres.host()), u, du, "centres");
@@ -136,6 +152,15 @@ TEST_P(WalkTile, StepsByTheTwinsGradientForEveryShape) {
           SCOPED_TRACE(cat("length ", length, " window ", window, " negatives ", negatives, " shrink ", shrink));
           expect_step_is_the_twins_gradient(on, shape_of(length, 1, window, shrink, negatives, 20), 9);
         }
+}
+
+TEST_P(WalkTile, StepsAreShortenedWhereTheTwinSaysSo) {
+  TestDevice on(GetParam());
+  for (const int length : {7, 40})
+    for (const int dim : {5, 128, 1100}) {
+      SCOPED_TRACE(cat("length ", length, " dim ", dim));
+      expect_step_is_the_twins_gradient(on, shape_of(length, 1, 4, true, 9, dim), 9, 2);
+    }
 }
 
 TEST_P(WalkTile, CutWalksCountEveryPairOnce) {
@@ -174,7 +199,9 @@ TEST_P(WalkTile, ManyTilesLeavePaddingAndOtherRowsAlone) {
   std::set<RowId> used(negatives.begin(), negatives.end());
   used.insert(walks.begin(), walks.end());
   for (std::size_t row = 0; row < after.size(); ++row)
-    if (!used.count(RowId(row))) { EXPECT_EQ(after[row], before[row]); }
+    if (!used.count(RowId(row))) {
+      EXPECT_EQ(after[row], before[row]);
+    }
   (void)c.negatives.host(), (void)c.results.host();
 }
 

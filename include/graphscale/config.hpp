@@ -27,6 +27,7 @@ struct TrainingConfig {
   double learning_rate = 0.05;
   std::string schedule = "linear";
   double final_learning_rate = 0.0001;
+  double curvature_limit = 3;
   std::uint64_t seed = 1;
   int step_walks = 0;
   bool deterministic = false;
@@ -98,6 +99,9 @@ void each_option(C& c, Visit&& visit) {
         "linear: falls to training.final_learning_rate over the whole run; constant: stays"));
   visit("training.final_learning_rate", c.training.final_learning_rate, Option::number(0, 1e9, "",
         "where the linear schedule ends"));
+  visit("training.curvature_limit", c.training.curvature_limit, Option::number(0, 1e9, "",
+        "a row's step in a tile is shortened where learning rate times a bound of the loss's curvature along the row "
+        "exceeds this; 0: never"));
   visit("training.seed", c.training.seed, Option::number(0, 0x1p64, "",
         "decides walks, negatives and initial vectors"));
   visit("training.step_walks", c.training.step_walks, Option::number(0, 1 << 24, "walks",

@@ -68,9 +68,9 @@ Trainer::Step Trainer::step() {
   kernels::TrainTotals totals;
   {
     const StageRange range("step");
-    ops.train_tiles(
-        {shape_, walks, nodes, negatives, model_->centres(), model_->contexts(), float(step.learning_rate), results},
-        writer_);
+    ops.train_tiles({shape_, walks, nodes, negatives, model_->centres(), model_->contexts(), float(step.learning_rate),
+                     float(config_.training.curvature_limit), results},
+                    writer_);
     ops.add_totals(results, totals_.span(), exec_);
     copy_bytes(&totals, totals_.data(), sizeof totals, exec_);
     wait(exec_);

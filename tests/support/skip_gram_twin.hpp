@@ -70,4 +70,27 @@ inline double tile_loss(const kernels::TileBatch& batch, Offset tile, const Tabl
   return loss;
 }
 
+/// What each row's step is multiplied by: (centre table, context table).
+inline std::pair<std::vector<double>, std::vector<double>> shortenings(const kernels::TileBatch& batch,
+                                                                       const Table& centres, const Table& contexts) {
+  const auto& shape = batch.shape;
+  std::vector<double> centre_mass(centres.size(), 0), context_mass(contexts.size(), 0);
+  int count = 0;
+  while (count < shape.walk_length && batch.nodes[count] != kNoRow) ++count;
+  const auto add = [&](RowId u, RowId v, double weight) {
+    centre_mass[u] += weight * dot(contexts[v], contexts[v]) * double(batch.learning_rate) / 4;
+    context_mass[v] += weight * dot(centres[u], centres[u]) * double(batch.learning_rate) / 4;
+  };
+  for (int at = 0; at < count; ++at) {
+    const std::vector<int> window = contexts_of(batch, 0, at, count);
+    for (const int j : window) add(batch.nodes[at], batch.nodes[j], 1);
+    for (int s = 0; s < shape.shared_negatives; ++s)
+      add(batch.nodes[at], batch.negatives[s],
+          double(shape.negatives) * double(window.size()) / shape.shared_negatives);
+  }
+  for (auto* side : {&centre_mass, &context_mass})
+    for (double& m : *side) m = m > double(batch.curvature_limit) ? double(batch.curvature_limit) / m : 1;
+  return {centre_mass, context_mass};
+}
+
 }  // namespace gs::twin
