@@ -93,27 +93,28 @@ struct Coefficients {
 struct RowBounds {
   float* norm;  // |row|^2, and once masses are known, the factor of the row's step
   float* mass;
+  int* row;
+  float* prefix;
   int centres, contexts;
 
   static GS_HD Offset places(const TileShape& shape) {
-    return (shape.centres() + shape.contexts() + shape.shared_negatives + 15) / 16 * 16;
+    return (shape.centres() + shape.contexts() + shape.shared_negatives + 31) / 16 * 16;  // and a vector to spare
   }
-  static GS_HD Offset floats(const TileShape& shape) { return 2 * places(shape); }
+  static GS_HD Offset floats(const TileShape& shape) { return 4 * places(shape); }
 
   GS_DEV RowBounds(float* scratch, const TileShape& shape, const Tile& tile)
-      : norm(scratch), mass(scratch + places(shape)), centres(tile.centres), contexts(tile.contexts) {}
+      : norm(scratch),
+        mass(scratch + places(shape)),
+        row(reinterpret_cast<int*>(scratch + 2 * places(shape))),
+        prefix(scratch + 3 * places(shape)),
+        centres(tile.centres),
+        contexts(tile.contexts) {}
 
   GS_DEV int context(int j) const { return centres + j; }
   GS_DEV int negative(int s) const { return centres + contexts + s; }
 };
 
-/// The sum of mass[k] over the places k of `row`.
-GS_DEV float same_row_mass(RowId row, const RowId* rows, const float* mass, int count) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int k = 0; k < count; ++k) sum += rows[k] == row ? mass[k] : 0.0f;
-  return sum;
-}
+/// What a row's step is multiplied by.
 GS_DEV float shortening(float mass, float limit) { return mass > limit ? limit / mass : 1.0f; }
 
 /// The walk positions of a centre's contexts, itself among them.

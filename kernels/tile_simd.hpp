@@ -161,20 +161,31 @@ GS_DEV Vec log_of(Vec x) {
 
 GS_DEV float sum_of(Vec v) { return lane_sums<1>(&v)[0]; }
 
-/// values[0 .. count) <- rate * sigma(sign * value); returns the sum of -log sigma(-sign * value). A score of -sign *
-/// infinity gives 0 and 0. count is a multiple of 16; the array is whole vectors.
-GS_DEV float sigmas(float* values, int count, float sign, float rate) {
-  Vec linear = {}, logs = {}, product = all(1.0f);
-  int factors = 0;
-  for (int c = 0; c < count; c += kLanes) {
-    const Vec x = load(values + c) * sign, magnitude = x < 0.0f ? x : -x;
-    const Vec e = exp_of_negative(magnitude);
-    linear += x < 0.0f ? Vec{} : x;  // so written that NaN stays NaN
-    product *= 1.0f + e;             // a factor is at most 2: one logarithm serves 64 of them
-    store(values + c, rate * (x > 0.0f ? all(1.0f) : e) / (1.0f + e));
-    if (++factors == 64) logs += log_of(product), product = all(1.0f), factors = 0;
+/// Lane-wise sums of log(1 + e^x), with few logarithms: the factors 1 + e^-|x| are at most 2, and 64 are multiplied
+/// first.
+class SoftplusSum {
+ public:
+  /// x, and e = e^-|x|.
+  GS_DEV void add(Vec x, Vec e) {
+    linear_ += x < 0.0f ? Vec{} : x;  // so written that NaN stays NaN
+    product_ *= 1.0f + e;
+    if (++factors_ == 64) logs_ += log_of(product_), product_ = all(1.0f), factors_ = 0;
   }
-  return sum_of(linear + logs + log_of(product));
+  GS_DEV Vec lanes() const { return linear_ + logs_ + log_of(product_); }
+
+ private:
+  Vec linear_ = {}, logs_ = {}, product_ = all(1.0f);
+  int factors_ = 0;
+};
+
+/// values[0 .. count) <- rate * sigma(sign * value); adds their -log sigma(-sign * value) to `loss`. A score of -sign *
+/// infinity gives 0 and 0. count is a multiple of 16; the array is whole vectors.
+GS_DEV void sigmas(float* values, int count, float sign, float rate, SoftplusSum& loss) {
+  for (int c = 0; c < count; c += kLanes) {
+    const Vec x = load(values + c) * sign, e = exp_of_negative(x < 0.0f ? x : -x);
+    loss.add(x, e);
+    store(values + c, rate * (x > 0.0f ? all(1.0f) : e) / (1.0f + e));
+  }
 }
 
 // -------------------------------------------------------------------------------------------------------- the tile
@@ -326,15 +337,19 @@ class TileProducts {
   GS_DEV TileResult coefficients() {
     const Coefficients& k = coefficients_;
     TileResult result;
+    SoftplusSum positive;
+    Vec negative = {};
     for (int i = 0; i < tile_.centres; ++i) {
       const int at = tile_.first_centre + i;
       const int pairs = last_of_window(tile_, at, k.reach[i]) - first_of_window(at, k.reach[i]);
       const float share = batch_.shape.negatives * float(pairs) / float(batch_.shape.shared_negatives);
+      SoftplusSum of_centre;
+      sigmas(k.band + Offset(i) * k.band_stride, k.band_stride, -1, batch_.learning_rate, positive);
+      sigmas(k.dense + Offset(i) * k.dense_stride, k.dense_stride, 1, -batch_.learning_rate * share, of_centre);
+      negative += share * of_centre.lanes();
       result.pairs += std::uint32_t(pairs);
-      result.loss +=
-          sigmas(k.band + Offset(i) * k.band_stride, k.band_stride, -1, batch_.learning_rate) +
-          share * sigmas(k.dense + Offset(i) * k.dense_stride, k.dense_stride, 1, -batch_.learning_rate * share);
     }
+    result.loss = sum_of(positive.lanes() + negative);
     for (int f = 0; f < k.band_stride; ++f) k.band[Offset(tile_.centres) * k.band_stride + f] = 0;
     for (int f = 0; f < k.dense_stride; ++f) k.dense[Offset(tile_.centres) * k.dense_stride + f] = 0;
     return result;
@@ -364,18 +379,23 @@ class TileProducts {
     squared_norms(context_rows_, tile_.contexts, bounds_.norm + bounds_.context(0));
     squared_norms(negative_rows_, negatives, bounds_.norm + bounds_.negative(0));
     sum_masses();
-    const RowId* centre_ids = tile_.walk + tile_.first_centre;
-    const RowId* context_ids = tile_.walk + tile_.first_context;
-    const float* mass = bounds_.mass;
-    for (int i = 0; i < tile_.centres; ++i)
-      bounds_.norm[i] =
-          shortening(same_row_mass(centre_ids[i], centre_ids, mass, tile_.centres), batch_.curvature_limit);
-    for (int p = tile_.centres; p < places; ++p) {
-      const int j = p - tile_.centres;
-      const RowId row = j < tile_.contexts ? context_ids[j] : tile_.negatives[j - tile_.contexts];
-      bounds_.norm[p] = shortening(same_row_mass(row, context_ids, mass + bounds_.context(0), tile_.contexts) +
-                                       same_row_mass(row, tile_.negatives, mass + bounds_.negative(0), negatives),
-                                   batch_.curvature_limit);
+    for (int i = 0; i < tile_.centres; ++i) bounds_.row[i] = int(tile_.walk[tile_.first_centre + i]);
+    for (int j = 0; j < tile_.contexts; ++j) bounds_.row[bounds_.context(j)] = int(tile_.walk[tile_.first_context + j]);
+    for (int s = 0; s < negatives; ++s) bounds_.row[bounds_.negative(s)] = int(tile_.negatives[s]);
+    shorten(0, tile_.centres);
+    shorten(bounds_.context(0), places);
+  }
+
+  /// Places [first, last) are of one table: each gets the factor of its row's whole mass. A vector of places at a time.
+  GS_DEV void shorten(int first, int last) {
+    const Vec limit = all(batch_.curvature_limit);
+    for (int p = first; p < last; p += kLanes) {
+      IVec rows;
+      std::memcpy(&rows, bounds_.row + p, sizeof rows);
+      Vec mass = {};
+      for (int q = first; q < last; ++q) mass += rows == bounds_.row[q] ? all(bounds_.mass[q]) : Vec{};
+      const Vec factors = mass > limit ? limit / mass : all(1.0f);
+      std::memcpy(bounds_.norm + p, &factors, std::size_t(last - p < kLanes ? last - p : kLanes) * sizeof(float));
     }
   }
 
@@ -386,23 +406,27 @@ class TileProducts {
     const float quarter = batch_.learning_rate / 4;
     const float* context_norm = bounds_.norm + bounds_.context(0);
     float* context_mass = bounds_.mass + bounds_.context(0);
+    float* up_to = bounds_.prefix;  // [contexts + 1], sums of context_norm before each
     float all_negatives = 0, one_negative = 0;
     for (int s = 0; s < negatives; ++s) all_negatives += bounds_.norm[bounds_.negative(s)];
-    for (int j = 0; j < tile_.contexts; ++j) context_mass[j] = 0;
+    up_to[0] = 0;
+    for (int j = 0; j < tile_.contexts; ++j) up_to[j + 1] = up_to[j] + context_norm[j], context_mass[j] = 0;
+
+    float last_change = 0;  // context_mass holds changes first: a window adds a constant from its first to its last
     for (int i = 0; i < tile_.centres; ++i) {
       const int at = tile_.first_centre + i, self = at - tile_.first_context;
       const int first = first_of_window(at, k.reach[i]) - tile_.first_context;
       const int last = last_of_window(tile_, at, k.reach[i]) - tile_.first_context;
-      const float share = batch_.shape.negatives * float(last - first) / float(negatives);
-      float window = -context_norm[self];
-      for (int j = first; j <= last; ++j) {
-        window += context_norm[j];
-        context_mass[j] += quarter * bounds_.norm[i];
-      }
-      context_mass[self] -= quarter * bounds_.norm[i];
-      bounds_.mass[i] = quarter * (window + share * all_negatives);
-      one_negative += quarter * share * bounds_.norm[i];
+      const float share = batch_.shape.negatives * float(last - first) / float(negatives),
+                  norm = quarter * bounds_.norm[i];
+      bounds_.mass[i] = quarter * (up_to[last + 1] - up_to[first] - context_norm[self] + share * all_negatives);
+      context_mass[first] += norm;
+      (last + 1 < tile_.contexts ? context_mass[last + 1] : last_change) -= norm;
+      one_negative += share * norm;
     }
+    for (int j = 1; j < tile_.contexts; ++j) context_mass[j] += context_mass[j - 1];
+    for (int i = 0; i < tile_.centres; ++i)
+      context_mass[tile_.first_centre + i - tile_.first_context] -= quarter * bounds_.norm[i];
     for (int s = 0; s < negatives; ++s) bounds_.mass[bounds_.negative(s)] = one_negative;
   }
 
