@@ -20,6 +20,5 @@ foreach(kernel IN LISTS kernel_files)
 endforeach()
 target_link_libraries(gs_kernels_emulated PUBLIC gs_kernels)
 if(GS_CUDA)
-  # CMake 3.25 does not know C++20 for nvcc 13.
-  target_compile_options(gs_kernels PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-lineinfo;--expt-relaxed-constexpr>")
+  target_compile_options(gs_kernels PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;--expt-relaxed-constexpr>")
 endif()

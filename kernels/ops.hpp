@@ -26,7 +26,16 @@ struct Ops {
 
   /// rows <- uniform in [-scale, scale), keyed by (seed, row, column); padding stays zero. initialize.cu
   void (*initialize_rows)(Rows<float> rows, float scale, std::uint64_t seed, const Exec& exec);
+
+  /// values[i] <- the sum of kMultiplyAddChains chains that start at values[i] + 0, 1, ... and go x <- x / 2 + 1 for
+  /// `rounds` rounds: 2 kMultiplyAddChains rounds FLOP a value, all in registers. limits.cu
+  void (*multiply_adds)(Span<float> values, int rounds, const Exec& exec);
+
+  /// table.row(order[i]) <- its negative, no row twice: reads and writes every row once, 8 stride bytes. limits.cu
+  void (*negate_rows)(Rows<float> table, Span<const RowId> order, const Exec& exec);
 };
+
+inline constexpr int kMultiplyAddChains = 10;  ///< 2 a cycle of latency 4 need 8; 10 and the constants fit 16 registers
 
 /// The operations of exec's device. Throws device where it has none in this build.
 const Ops& ops(const Exec& exec);

@@ -1,14 +1,27 @@
 // Skip-gram a pair at a time: each (centre, context) pair with k negatives of its own, as word2vec's inner loop does it
-// (Mikolov et al. 2013). The comparator of the walk tile: same walks, same windows, same expected loss.
+// (Mikolov et al. 2013). The comparator of the walk tile: same walks, same windows, same expected loss, and the same
+// care: products over rows in registers, draws in vectors, rows asked for before they are used.
 //
-// A unit is a tile's worth of pairs: a thread on the CPU (vector loops), a team on CUDA whose threads share the
-// columns. Reads and writes k + 2 rows of 4 dim bytes a pair, and does 6 dim (k + 1) floating-point operations.
-#include <cmath>
-
+// A unit is a tile's worth of pairs: a thread takes them one after another (CPU), or a team as many at once as it has
+// groups of kPairLanes threads (CUDA: a warp a pair). Additive writes without locks: last bits vary unless one thread
+// runs the tiles.
+//
+// A pair reads and writes k + 2 rows of 4 dim bytes, and does 6 dim (k + 1) floating-point operations.
 #include "kernels/ops.hpp"
-#include "kernels/tile.hpp"
+#include "kernels/pairs.hpp"
+#if defined(__CUDACC__) || defined(GS_EMULATED)
+#include "kernels/pairs_team.hpp"
+#else
+#include "kernels/pairs_simd.hpp"
+#endif
 
 namespace gs::kernels::GS_BACKEND {
+
+#if defined(__CUDACC__) || defined(GS_EMULATED)
+using team::PairProducts;
+#else
+using simd::PairProducts;
+#endif
 
 struct TrainPairs {
   TileBatch batch;
@@ -17,89 +30,55 @@ struct TrainPairs {
   GS_DEV void operator()(const Team& team, Offset index, Offset) const {
     const Tile tile = cut_tile(batch, index);
     TileResult result;
-    float* step = reinterpret_cast<float*>(team.scratch);  // [columns], then one partial dot a thread
-    const int negatives = int(batch.shape.negatives);
-    for (int i = 0; i < tile.centres && !tile.empty(); ++i) {
-      const int at = tile.first_centre + i, reach = reach_of(batch, tile, at);
-      float* centre = batch.centres.row(tile.walk[at]);
-      for (int j = first_of_window(at, reach); j <= last_of_window(tile, at, reach); ++j) {
-        if (j == at) continue;
-        ++result.pairs;
-        clear(team, step);
-        result.loss += against(team, centre, tile.walk[j], 1, step);
-        for (int n = 0; n < negatives; ++n) {
-          const Philox4 random = draw(batch.walks.seed, batch.walks.epoch, std::uint64_t(index),
-                                      std::uint32_t((at * 128 + j - at + 64) * negatives + n), Draw::negative);
-          const auto slot = Offset(below(random.low(), std::uint64_t(table.size)));
-          const RowId row = random.word[2] < table[slot].threshold ? RowId(slot) : table[slot].alias;
-          if (row != tile.walk[j] && row != tile.walk[at]) result.loss += against(team, centre, row, 0, step);
-        }
-        add(team, centre, step);
-      }
+    if (!tile.empty()) {
+      PairList pairs(team.scratch, batch.shape);
+      pairs.find(team, batch, tile);
+      draw_negatives_of(team, index, pairs);
+      result = PairProducts(team, batch, pairs).train();
     }
     if (team.rank() == 0) batch.results[index] = result;
   }
 
  private:
-  GS_DEV int columns() const { return int(batch.centres.stride); }
-
-  GS_DEV void clear(const Team& team, float* step) const {
-    for (int c = team.rank(); c < columns(); c += team.size()) step[c] = 0;
-    team.sync();
-  }
-
-  GS_DEV void add(const Team& team, float* row, const float* step) const {
-    if (team.size() == 1) {
+  /// Flocks of draws, two negatives a draw: 32 bits name a slot, 32 are its coin. A negative that is the pair's centre
+  /// or context is left out.
+  GS_DEV void draw_negatives_of(const Team& team, Offset index, PairList& pairs) const {
+    const int negatives = pairs.width - 1, count = pairs.count * negatives;
+    const auto tile = std::uint64_t(batch.walks.first * batch.shape.tiles_per_walk + index);
+    for (int first = 2 * kFlock * team.rank(); first < count; first += 2 * kFlock * team.size()) {
+      std::uint32_t slot[2 * kFlock], coin[2 * kFlock];
 #pragma omp simd
-      for (int c = 0; c < columns(); ++c) row[c] += step[c];
-    } else {
-      for (int c = team.rank(); c < columns(); c += team.size()) add_to(row + c, step[c]);
-    }
-    team.sync();
-  }
-
-  GS_DEV float dot(const Team& team, const float* a, const float* b, float* partial) const {
-    float sum = 0;
-    if (team.size() == 1) {
-#pragma omp simd reduction(+ : sum)
-      for (int c = 0; c < columns(); ++c) sum += a[c] * b[c];
-      return sum;
-    }
-    for (int c = team.rank(); c < columns(); c += team.size()) sum += a[c] * b[c];
-    partial[team.rank()] = sum;
-    team.sync();
-    sum = 0;
-    for (int t = 0; t < team.size(); ++t) sum += partial[t];
-    team.sync();
-    return sum;
-  }
-
-  /// One logistic step of a centre against a row of the context table; returns its loss.
-  GS_DEV float against(const Team& team, const float* centre, RowId other, float label, float* step) const {
-    float* row = batch.contexts.row(other);
-    const float score = dot(team, centre, row, step + columns());
-    const float sigma = 1 / (1 + expf(-score)), slope = batch.learning_rate * (label - sigma);
-    if (team.size() == 1) {
-#pragma omp simd
-      for (int c = 0; c < columns(); ++c) {
-        step[c] += slope * row[c];
-        row[c] += slope * centre[c];
+      for (int f = 0; f < kFlock; ++f) {
+        const Philox4 random =
+            draw(batch.walks.seed, batch.walks.epoch, tile, std::uint32_t(first / 2 + f), Draw::negative);
+        slot[2 * f] = std::uint32_t(std::uint64_t(random.word[0]) * std::uint64_t(table.size) >> 32);
+        slot[2 * f + 1] = std::uint32_t(std::uint64_t(random.word[1]) * std::uint64_t(table.size) >> 32);
+        coin[2 * f] = random.word[2], coin[2 * f + 1] = random.word[3];
       }
-    } else {
-      for (int c = team.rank(); c < columns(); c += team.size()) {
-        step[c] += slope * row[c];
-        add_to(row + c, slope * centre[c]);
+      const int flock = first + 2 * kFlock < count ? 2 * kFlock : count - first;
+      for (int f = 0; f < flock; ++f) prefetch(&table[slot[f]]);
+      for (int f = 0; f < flock; ++f) {
+        const AliasSlot s = table[slot[f]];
+        const RowId row = coin[f] < s.threshold ? slot[f] : s.alias;
+        RowId* others = pairs.rows + (first + f) / negatives * pairs.width;
+        const bool known = row == others[0] || row == pairs.centres[(first + f) / negatives];
+        others[1 + (first + f) % negatives] = known ? kNoRow : row;
       }
     }
-    const float toward = label > 0 ? score : -score;
-    return (toward < 0 ? -toward : 0.0f) + log1pf(expf(-fabsf(score)));
+    team.sync();
   }
 };
 
 void train_pairs(const TileBatch& batch, Span<const AliasSlot> table, const Exec& exec) {
-  const Offset tiles = batch.walks.count * batch.shape.tiles_per_walk;
+  const TileShape& shape = batch.shape;
+  const Offset tiles = batch.walks.count * shape.tiles_per_walk;
   GS_EXPECT(batch.results.size == tiles, "train_pairs: ", batch.results.size, " results for ", tiles, " tiles");
-  for_each_team("train_pairs", tiles, 4 * (batch.centres.stride + 1024), TrainPairs{batch, table}, exec);
+  GS_EXPECT(shape.negatives >= 1 && shape.negatives == float(int(shape.negatives)), "train_pairs: ", shape.negatives,
+            " negatives a pair; a whole number from 1 on is possible");
+  const Offset scratch_bytes = PairList::bytes(shape) + PairProducts::scratch_bytes(shape);
+  GS_EXPECT(scratch_bytes <= scratch_limit(exec), "train_pairs: the pairs of a tile need ", scratch_bytes,
+            " bytes of scratch and ", scratch_limit(exec), " are possible; lower window or negatives");
+  for_each_team("train_pairs", tiles, scratch_bytes, TrainPairs{batch, table}, exec);
 }
 
 }  // namespace gs::kernels::GS_BACKEND

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "src/core/device.hpp"
+
 namespace gs {
 namespace {
 
@@ -16,9 +18,10 @@ TEST(Core, ParallelForCoversEveryIndexOnce) {
 }
 
 TEST(Core, AnExceptionInAThreadReachesTheCaller) {
-  EXPECT_THROW(on_threads(4, [](int thread) {
-                 if (thread == 2) throw Error(Fault::input, "bad");
-               }),
+  EXPECT_THROW(on_threads(4,
+                          [](int thread) {
+                            if (thread == 2) throw Error(Fault::input, "bad");
+                          }),
                Error);
 }
 
@@ -35,6 +38,47 @@ TEST(Core, TheLedgerAddsUpByPurposeAndForgetsWhatIsReleased) {
 
   EXPECT_EQ(ledger.held_bytes("rows"), 0);
   EXPECT_EQ(ledger.peak_bytes(), 600);
+}
+
+TEST(Device, CodeServesItsMajorVersionAndPtxEverythingNewer) {
+  EXPECT_TRUE(holds_code_for("80-real,90", 8, 0));
+  EXPECT_TRUE(holds_code_for("80-real,90", 8, 6));
+  EXPECT_TRUE(holds_code_for("80-real,90", 9, 0));
+  EXPECT_TRUE(holds_code_for("80-real,90", 10, 0));
+  EXPECT_FALSE(holds_code_for("80-real,90", 7, 5));
+  EXPECT_FALSE(holds_code_for("80-real", 9, 0));
+  EXPECT_FALSE(holds_code_for("86-real", 8, 0));
+  EXPECT_TRUE(holds_code_for("native", 7, 0));
+}
+
+TEST(Device, UnknownNamesAreUsageErrorsAndMissingGpusDeviceErrors) {
+  for (const char* name : {"gpu", "cuda:", "cuda:x", "cuda:1000", ""}) {
+    try {
+      choose_device(name);
+      ADD_FAILURE() << name << " was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault, Fault::usage) << name;
+    }
+  }
+  EXPECT_FALSE(choose_device("cpu").is_cuda());
+  try {
+    choose_device("cuda:99");
+    ADD_FAILURE() << "GPU 99 was found";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault, Fault::device);
+  }
+}
+
+TEST(Text, CountsBytesAndSecondsAreWrittenForPeople) {
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_bytes(17), "17 B");
+  EXPECT_EQ(human_count(12300000), "12.3 M");
+  EXPECT_EQ(human_seconds(3.21), "3.2 s");
+  EXPECT_EQ(human_seconds(125), "2 min 05 s");
+  EXPECT_EQ(human_seconds(7500), "2 h 05 min");
+  EXPECT_EQ(with_commas(1049866), "1,049,866");
+  EXPECT_EQ(with_commas(-1000), "-1,000");
+  EXPECT_EQ(with_commas(999), "999");
 }
 
 TEST(Core, MoreMemoryThanThereIsIsRefusedByName) {

@@ -33,8 +33,7 @@ class Trainer {
   };
 
   bool done() const { return walks_done_ == walks_total_; }
-  Step
-  step();  ///< the next walks. Throws internal where the loss is not finite or explodes, with step and learning rate
+  Step step();  ///< the next walks. Throws internal where the loss diverges: step, learning rate, first bad value
 
   Offset walks_done() const { return walks_done_; }
   Offset walks_total() const { return walks_total_; }
@@ -48,6 +47,7 @@ class Trainer {
 
  private:
   void check_loss(const Step& step) const;
+  std::string first_bad_value() const;
 
   Config config_;
   kernels::TileShape shape_;
@@ -66,8 +66,16 @@ class Trainer {
   int epoch_ = 0;
 };
 
+/// Throws output where `run` could not become a run's folder now: no writable place, other things in it, or embeddings
+/// and not `overwrite`. Makes nothing: for a check before a long load.
+void check_run_folder(const fs::path& run, bool overwrite);
+
 /// Trains on `graph` into the folder `run`: config.json, metrics.jsonl, embeddings/. Logs progress to stderr.
-/// Throws output before training where `run` cannot be written or holds embeddings and not `overwrite`.
+///
+/// The last line of metrics.jsonl has `end`: complete, stopped (by a signal, embeddings saved) or failed (nothing
+/// saved; embeddings of an earlier run are as they were).
+/// Throws what check_run_folder, choose_device and Trainer do, before anything is written; internal where training
+/// diverges; output where embeddings cannot be written whole.
 TrainSummary train(const Graph& graph, const std::string& graph_path, const Config& config, const fs::path& run,
                    bool overwrite);
 

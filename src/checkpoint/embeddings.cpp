@@ -91,7 +91,13 @@ void save_embeddings(const fs::path& folder, Rows<const float> rows, const NodeN
 
   OutputFolder output(folder);
   NpyWriter array(output.path() / kArrayFile, Dtype::f32, {rows.count, rows.dim});
-  for (Offset row = 0; row < rows.count; ++row) array.write(rows.row(row), rows.dim * Offset(sizeof(float)));
+  Progress progress("save", "rows", rows.count);
+  constexpr Offset kBlock = 1 << 12;  // rows between two looks at the clock
+  for (Offset first = 0; first < rows.count; first += kBlock) {
+    const Offset last = std::min(rows.count, first + kBlock);
+    for (Offset row = first; row < last; ++row) array.write(rows.row(row), rows.dim * Offset(sizeof(float)));
+    progress.advance(last - first);
+  }
   array.commit();
 
   OutputFile lines(output.path() / kNamesFile);
@@ -104,6 +110,7 @@ void save_embeddings(const fs::path& folder, Rows<const float> rows, const NodeN
   }
   lines.commit();
   output.commit();
+  progress.finish();
 }
 
 }  // namespace gs

@@ -1,5 +1,7 @@
 #include "graphscale/train.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "src/cli/commands.hpp"
 #include "src/cli/settings.hpp"
 
@@ -12,9 +14,21 @@ struct TrainArguments {
   ConfigArguments config;
 };
 
+/// The configuration as it takes effect, a line a section.
+void log_config(const Config& config) {
+  const auto sections = nlohmann::ordered_json::parse(to_json(config));
+  for (const auto& [section, options] : sections.items()) {
+    std::string line;
+    for (const auto& [name, value] : options.items())
+      line += cat(line.empty() ? "" : ", ", name, " ", value.is_string() ? value.get<std::string>() : value.dump());
+    log_info(cat("config: ", section, ": ", line));
+  }
+}
+
 void run_train(const TrainArguments& arguments) {
   const Config config = read_config(arguments.config.file, arguments.config.settings);
-  log_info("configuration:\n" + to_json(config));
+  check_run_folder(arguments.run, arguments.overwrite);
+  log_config(config);
   const Graph graph = Graph::open(arguments.graph, arguments.version);
   catch_stop_signals();
   train(graph, arguments.graph, config, arguments.run, arguments.overwrite);
@@ -25,9 +39,14 @@ void run_train(const TrainArguments& arguments) {
 void add_train(CLI::App& app, Common&) {
   auto arguments = std::make_shared<TrainArguments>();
   CLI::App* command = app.add_subcommand("train", "Train embeddings of a graph store into a run folder");
-  command->add_option("--graph", arguments->graph, "graph store, as `graph ingest` made it")->required();
-  command->add_option("--graph-version", arguments->version, "version of the store; default: the current one");
-  command->add_option("--out", arguments->run, "run folder: config.json, metrics.jsonl, embeddings/")->required();
+  command->add_option("--graph", arguments->graph, "graph store, as `graph ingest` made it")
+      ->required()
+      ->option_text("STORE");
+  command->add_option("--graph-version", arguments->version, "version of the store; default: the current one")
+      ->option_text("VERSION");
+  command->add_option("--out", arguments->run, "run folder: config.json, metrics.jsonl, embeddings/")
+      ->required()
+      ->option_text("RUN");
   command->add_flag("--overwrite", arguments->overwrite, "replace the embeddings of an earlier run in --out");
   add_config_options(*command, arguments->config);
   command->callback([arguments] { run_train(*arguments); });

@@ -50,6 +50,19 @@ std::string describe(Device device) {
 #endif
 }
 
+bool holds_code_for(const std::string& architectures, int major, int minor) {
+  std::istringstream list(architectures);
+  for (std::string entry; std::getline(list, entry, ',');) {
+    if (entry == "native" || entry == "all" || entry == "all-major") return true;
+    const int number = std::stoi(entry), entry_major = number / 10, entry_minor = number % 10;
+    const bool has_ptx = entry.find("-real") == std::string::npos;
+    const bool has_code = entry.find("-virtual") == std::string::npos;
+    if (has_code && entry_major == major && entry_minor <= minor) return true;
+    if (has_ptx && number <= 10 * major + minor) return true;
+  }
+  return false;
+}
+
 #if defined(GS_CUDA)
 
 namespace {
@@ -65,21 +78,6 @@ void log_failure(cudaError_t status, const char* operation) noexcept {
 }
 
 std::string version_text(int version) { return cat(version / 1000, ".", version % 1000 / 10); }
-
-/// Does GS_CUDA_ARCHITECTURES ("80-real,90") hold code for compute capability major.minor? Machine code runs on the
-/// same major version from its minor on; PTX on everything newer.
-bool was_built_for(int major, int minor) {
-  std::istringstream list(GS_CUDA_ARCHITECTURES);
-  for (std::string entry; std::getline(list, entry, ',');) {
-    if (entry == "native" || entry == "all" || entry == "all-major") return true;
-    const int number = std::stoi(entry), entry_major = number / 10, entry_minor = number % 10;
-    const bool has_ptx = entry.find("-real") == std::string::npos,
-               has_code = entry.find("-virtual") == std::string::npos;
-    if (has_code && entry_major == major && entry_minor <= minor) return true;
-    if (has_ptx && number <= 10 * major + minor) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -97,7 +95,7 @@ std::string cuda_obstacle(int index) {
   if (index >= count) return cat("there is no GPU ", index, ": ", count, " visible");
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) return cat("GPU ", index, " does not answer");
-  if (!was_built_for(properties.major, properties.minor))
+  if (!holds_code_for(GS_CUDA_ARCHITECTURES, properties.major, properties.minor))
     return cat("GPU ", index, " (", properties.name, ") is sm_", properties.major, properties.minor,
                ", and this build holds code for ", GS_CUDA_ARCHITECTURES,
                ": rebuild with -DCMAKE_CUDA_ARCHITECTURES=", properties.major, properties.minor);

@@ -24,14 +24,18 @@ Offset number_in(const std::string& path) {  // a cgroup file: a number, or "max
   return in >> value ? value : kUnlimited;
 }
 
-Offset meminfo_bytes(const std::string& key) {
-  std::ifstream in("/proc/meminfo");
-  std::string word, unit;
-  for (Offset kib = 0; in >> word >> kib;) {
-    std::getline(in, unit);
-    if (word == key + ":") return kib * 1024;
-  }
-  return kUnlimited;
+/// The number behind `key` in a file of lines `key number [unit]`.
+Offset number_of(const std::string& path, const std::string& key, Offset otherwise) {
+  std::ifstream in(path);
+  std::string word, rest;
+  for (Offset number = 0; in >> word >> number; std::getline(in, rest))
+    if (word == key) return number;
+  return otherwise;
+}
+
+Offset available_memory() {
+  const Offset kib = number_of("/proc/meminfo", "MemAvailable:", -1);
+  return kib < 0 ? kUnlimited : kib * 1024;
 }
 
 Offset address_space_left() {
@@ -43,12 +47,19 @@ Offset address_space_left() {
   return std::max<Offset>(0, Offset(limit.rlim_cur) - pages * sysconf(_SC_PAGESIZE));
 }
 
+/// What a cgroup still grants. Cached file pages that nobody uses count as taken, but are dropped when memory is asked
+/// for.
 Offset cgroup_left() {
-  const Offset limit2 = number_in("/sys/fs/cgroup/memory.max");
-  if (limit2 != kUnlimited) return std::max<Offset>(0, limit2 - number_in("/sys/fs/cgroup/memory.current"));
-  const Offset limit1 = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  if (limit1 >= kUnlimited / 2) return kUnlimited;
-  return std::max<Offset>(0, limit1 - number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes"));
+  const std::string v1 = "/sys/fs/cgroup/memory/";
+  Offset limit = number_in("/sys/fs/cgroup/memory.max"), taken = 0;
+  if (limit != kUnlimited) {
+    taken = number_in("/sys/fs/cgroup/memory.current") - number_of("/sys/fs/cgroup/memory.stat", "inactive_file", 0);
+  } else {
+    limit = number_in(v1 + "memory.limit_in_bytes");
+    if (limit >= kUnlimited / 2) return kUnlimited;
+    taken = number_in(v1 + "memory.usage_in_bytes") - number_of(v1 + "memory.stat", "total_inactive_file", 0);
+  }
+  return std::max<Offset>(0, limit - taken);
 }
 
 void* allocate_host(Offset bytes) {
@@ -75,7 +86,7 @@ void release_host(void* memory, Offset bytes) noexcept {
 
 Offset available_bytes(Device device) {
   if (device.is_cuda()) return cuda_available_bytes(device.index);
-  return std::min({meminfo_bytes("MemAvailable"), cgroup_left(), address_space_left()});
+  return std::min({available_memory(), cgroup_left(), address_space_left()});
 }
 
 void* MemoryLedger::allocate(Offset bytes, const std::string& purpose) {

@@ -8,10 +8,10 @@ namespace {
 /// Enough walks to keep the device busy, few enough that the learning rate falls smoothly on small graphs.
 Offset choose_step_walks(const Config& config, Offset nodes, Device device) {
   if (config.training.step_walks > 0) return config.training.step_walks;
-  constexpr Offset kStepsOfARun = 200;
-  const Offset least = device.is_cuda() ? 256 : 32, most = device.is_cuda() ? 1 << 17 : 1 << 13;
-  const Offset walks = nodes * config.sampler.walks_per_node * std::max(1, config.training.epochs);
-  return std::clamp(walks / kStepsOfARun, least, most);
+  constexpr double kStepsOfARun = 200;
+  const double least = device.is_cuda() ? 256 : 32, most = device.is_cuda() ? 1 << 17 : 1 << 13;
+  const double walks = double(nodes) * config.sampler.walks_per_node * std::max(1, config.training.epochs);
+  return Offset(std::clamp(walks / kStepsOfARun, least, most));
 }
 
 }  // namespace

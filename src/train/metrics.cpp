@@ -33,11 +33,20 @@ void MetricsFile::write_end(const TrainSummary& summary) {
                                     {"loss", summary.loss},
                                     {"seconds", summary.seconds}}
                  .dump());
+  if (!out_)
+    throw Error(Fault::output, cat(path_.string(), ": lines are missing, for they could not be written: is the disk ",
+                                   "full? The embeddings are saved"));
+}
+
+void MetricsFile::write_failure(const std::string& reason) {
+  write_line(nlohmann::ordered_json{{"end", "failed"}, {"reason", reason}}.dump(
+      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));  // names of nodes are any bytes
 }
 
 void MetricsFile::write_line(const std::string& line) {
+  if (!out_) return;
   out_ << line << '\n' << std::flush;
-  if (!out_) throw Error(Fault::output, cat(path_.string(), ": a line could not be written: is the disk full?"));
+  if (!out_) log_warn(cat(path_.string(), ": a line could not be written; no more will follow"));
 }
 
 }  // namespace gs

@@ -11,12 +11,16 @@ class MetricsFile {
  public:
   explicit MetricsFile(const fs::path& path);  ///< truncates; throws output
 
-  /// A line for what was trained since the last one.
+  /// A line for what was trained since the last one. A line that cannot be written costs no training: it is warned of,
+  /// and is the last.
   void write(const Trainer& trainer, const Trainer::Step& since, double seconds, double elapsed_s);
+
+  /// The last line of a run whose embeddings are saved. Throws output where a line is missing.
   void write_end(const TrainSummary& summary);
+  void write_failure(const std::string& reason);  ///< the last line of any other
 
  private:
-  void write_line(const std::string& line);  ///< flushed; throws output
+  void write_line(const std::string& line);
 
   fs::path path_;
   std::ofstream out_;

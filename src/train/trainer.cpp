@@ -9,12 +9,35 @@ namespace {
 /// A loss a pair above this many times that of untrained vectors, (1 + k) ln 2, has exploded: it never comes back.
 constexpr double kExplosion = 20;
 
-MemoryLedger* check_and_open(const Plan& plan) {
-  check_fits(plan, available_bytes(plan.device));
-  return new MemoryLedger(plan.device);
+GraphSize size_of(const Csr& graph) { return {graph.num_nodes(), graph.num_arcs(), !graph.weights.empty()}; }
+
+/// What needs no memory to be refused.
+const Config& check_trainable(const Config& config, const Csr& graph, Device device) {
+  if (config.training.deterministic && device.is_cuda())
+    throw Error(Fault::usage, "training.deterministic needs device cpu: blocks of a GPU add in no fixed order");
+  if (graph.num_arcs() == 0) throw Error(Fault::input, "the graph has no edges: there is nothing to walk");
+  constexpr double kMostWalks = 0x1p62;  // counts of walks are 64-bit
+  const double walks = double(graph.num_nodes()) * config.sampler.walks_per_node * config.training.epochs;
+  if (walks > kMostWalks)
+    throw Error(Fault::usage, cat("training.epochs ", config.training.epochs, " and sampler.walks_per_node ",
+                                  config.sampler.walks_per_node, " make ", walks, " walks; at most ", kMostWalks,
+                                  " can be counted: lower one of them"));
+  return config;
 }
 
-GraphSize size_of(const Csr& graph) { return {graph.num_nodes(), graph.num_arcs(), !graph.weights.empty()}; }
+/// The rows themselves on the CPU, else their values in `copy`.
+Rows<const float> on_host(Rows<float> rows, std::vector<float>& copy, const Exec& exec) {
+  if (!exec.device.is_cuda()) return rows;
+  copy.resize(std::size_t(rows.count * rows.stride));
+  copy_bytes(copy.data(), rows.data, Offset(copy.size() * sizeof(float)), exec);
+  wait(exec);
+  return {copy.data(), rows.count, rows.dim, rows.stride};
+}
+
+std::unique_ptr<MemoryLedger> open_ledger(const Plan& plan) {
+  check_fits(plan, available_bytes(plan.device));
+  return std::make_unique<MemoryLedger>(plan.device);
+}
 
 }  // namespace
 
@@ -24,16 +47,13 @@ double learning_rate_at(const TrainingConfig& training, double share) {
 }
 
 Trainer::Trainer(const Csr& graph, const Config& config, Device device, int threads)
-    : config_(config),
+    : config_(check_trainable(config, graph, device)),
       shape_(tile_shape(config)),
       plan_(plan_training(config, size_of(graph), device)),
-      ledger_(check_and_open(plan_)),
+      ledger_(open_ledger(plan_)),
       stream_(device),
       exec_{device, threads, stream_.get(), ledger_.get()},
       writer_{device, config.training.deterministic ? 1 : threads, stream_.get(), ledger_.get()} {
-  if (config.training.deterministic && device.is_cuda())
-    throw Error(Fault::usage, "training.deterministic needs device cpu: blocks of a GPU add in no fixed order");
-  if (graph.num_arcs() == 0) throw Error(Fault::input, "the graph has no edges: there is nothing to walk");
   const Offset tiles = plan_.step_walks * shape_.tiles_per_walk;
   topology_ = std::make_unique<WalkTopology>(graph, config.sampler.weighted, exec_);
   negative_table_ = std::make_unique<NegativeTable>(graph, config.sampler.negative_power, exec_);
@@ -88,19 +108,25 @@ void Trainer::check_loss(const Step& step) const {
   const double untrained = (1 + config_.model.negatives) * std::log(2.0);
   const double mean = step.pairs ? step.loss / double(step.pairs) : 0;
   if (std::isfinite(mean) && mean <= kExplosion * untrained) return;
-  throw Error(Fault::internal,
-              cat("training diverged at step ", steps_done_, " (epoch ", epoch_, ", learning rate ", step.learning_rate,
-                  "): the mean loss a pair is ", mean, ", that of untrained vectors ", untrained,
-                  "; nothing was saved; lower training.learning_rate"));
+  throw Error(Fault::internal, cat("training diverged at step ", steps_done_, " (epoch ", epoch_, ", learning rate ",
+                                   step.learning_rate, "): the mean loss a pair is ",
+                                   std::isnan(mean) ? "not a number" : cat(mean), ", that of untrained vectors ",
+                                   untrained, first_bad_value(), "; nothing was saved; lower training.learning_rate"));
+}
+
+std::string Trainer::first_bad_value() const {
+  for (const auto& [name, table] : {std::pair("centre", model_->centres()), {"context", model_->contexts()}}) {
+    std::vector<float> copy;
+    const Rows<const float> rows = on_host(table, copy, exec_);
+    if (const auto [row, column] = first_not_finite(rows); row >= 0)
+      return cat("; first bad value: ", rows(row, column), " in row ", row, ", column ", column, " of the ", name,
+                 " table");
+  }
+  return "";
 }
 
 Rows<const float> Trainer::embeddings(std::vector<float>& copy) const {
-  const Rows<float> rows = model_->centres();
-  if (!exec_.device.is_cuda()) return rows;
-  copy.resize(std::size_t(rows.count * rows.stride));
-  copy_bytes(copy.data(), rows.data, Offset(copy.size() * sizeof(float)), exec_);
-  wait(exec_);
-  return {copy.data(), rows.count, rows.dim, rows.stride};
+  return on_host(model_->centres(), copy, exec_);
 }
 
 }  // namespace gs

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "graphscale/graph.hpp"
+#include "kernels/philox.hpp"
 
 namespace gs {
 

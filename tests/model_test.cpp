@@ -1,0 +1,114 @@
+// The shape of tiles and the tables at their start.
+#include "graphscale/model.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/backends.hpp"
+
+namespace gs {
+namespace {
+
+TEST(TileShape, IsTheConfigurations) {
+  Config config;
+  config.model = {"deepwalk", 33, 4, false, 2.5};
+  config.sampler.walk_length = 12, config.sampler.shared_negatives = 7;
+
+  const kernels::TileShape shape = tile_shape(config);
+
+  EXPECT_EQ(shape.dim, 33);
+  EXPECT_EQ(shape.window, 4);
+  EXPECT_FALSE(shape.shrink_window);
+  EXPECT_EQ(shape.negatives, 2.5f);
+  EXPECT_EQ(shape.walk_length, 12);
+  EXPECT_EQ(shape.shared_negatives, 7);
+}
+
+TEST(TileShape, CutsWalksIntoAsFewTilesAsHoldTheirCentres) {
+  for (int length = 2; length <= 1024; ++length) {
+    Config config;
+    config.sampler.walk_length = length;
+
+    const kernels::TileShape shape = tile_shape(config);
+
+    EXPECT_LE(shape.centres(), kTileCentres);
+    EXPECT_GE(shape.centres() * shape.tiles_per_walk, length) << "a node of the walk is no tile's centre";
+    EXPECT_LT((shape.tiles_per_walk - 1) * kTileCentres, length) << "a tile too many";
+  }
+}
+
+class Tables : public OnBackends {
+ protected:
+  /// All values of the table, padding too.
+  static std::vector<float> host(Rows<float> rows, TestDevice& on) {
+    std::vector<float> values(std::size_t(rows.count * rows.stride));
+    copy_bytes(values.data(), rows.data, Offset(values.size() * sizeof(float)), on.exec);
+    wait(on.exec);
+    return values;
+  }
+};
+
+TEST_P(Tables, CentresStartUniformInTheirRangeAndPaddingAtZero) {
+  constexpr int kDim = 20;
+  constexpr Offset kNodes = 5000;
+  TestDevice on(GetParam());
+  const SkipGram model(kNodes, kDim, 7, on.exec);
+
+  const std::vector<float> values = host(model.centres(), on);
+
+  const Offset stride = model.centres().stride;
+  const double limit = 0.5 / kDim;
+  double sum = 0, squares = 0;
+  for (Offset row = 0; row < kNodes; ++row)
+    for (int c = 0; c < stride; ++c) {
+      const double value = values[std::size_t(row * stride + c)];
+      ASSERT_LE(std::abs(value), c < kDim ? limit : 0) << "row " << row << ", column " << c;
+      sum += value, squares += value * value;
+    }
+  const double count = double(kNodes) * kDim, sd = limit / std::sqrt(3.0);
+  EXPECT_LT(std::abs(sum / count), 5 * sd / std::sqrt(count)) << "five standard errors";
+  EXPECT_NEAR(squares / count, sd * sd, 0.01 * sd * sd);
+}
+
+TEST_P(Tables, ContextsStartAtZero) {
+  TestDevice on(GetParam());
+  const SkipGram model(100, 9, 7, on.exec);
+
+  for (const float value : host(model.contexts(), on)) ASSERT_EQ(value, 0);
+}
+
+TEST_P(Tables, TheSeedDecidesTheStartWhateverTheThreads) {
+  TestDevice one(GetParam(), 1), three(GetParam(), 3);
+  const SkipGram model(3000, 5, 1, one.exec), same(3000, 5, 1, three.exec), other(3000, 5, 2, one.exec);
+
+  EXPECT_EQ(host(model.centres(), one), host(same.centres(), three));
+  EXPECT_NE(host(model.centres(), one), host(other.centres(), one));
+}
+
+TEST_P(Tables, HoldWhatTheySay) {
+  TestDevice on(GetParam());
+  const SkipGram model(123, 17, 1, on.exec);
+
+  EXPECT_EQ(SkipGram::table_bytes(123, 17), 123 * 32 * 4);
+  EXPECT_EQ(on.ledger.held_bytes("model: centre table"), SkipGram::table_bytes(123, 17));
+  EXPECT_EQ(on.ledger.held_bytes("model: context table"), SkipGram::table_bytes(123, 17));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Tables, testing::Values(Backend::cpu, Backend::cuda), backend_name);
+
+TEST(FirstNotFinite, IsThePlaceOfTheFirstAndLooksAtNoPadding) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  std::vector<float> values{1, 2, nan, 3, 4, nan};  // two rows of two, and a column of padding
+  const Rows<const float> rows(values.data(), 2, 2, 3);
+
+  EXPECT_EQ(first_not_finite(rows), std::pair(Offset(-1), -1));
+  values[4] = -inf;
+  EXPECT_EQ(first_not_finite(rows), std::pair(Offset(1), 1));
+  values[0] = nan;
+  EXPECT_EQ(first_not_finite(rows), std::pair(Offset(0), 0));
+}
+
+}  // namespace
+}  // namespace gs
