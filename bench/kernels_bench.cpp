@@ -7,18 +7,13 @@
 // Graphs: R-MAT of each number of nodes and drawn edges; by default as large as BlogCatalog, and 1 M nodes, 16 M edges.
 // Every repetition takes the next walks of the epoch, in batches as large as training takes them.
 //
-// limits, measured in the same run:
-//   fma       multiply-adds in registers on all threads (2 FLOP each)
-//   rows      all rows of a table as large as the two tables of the model, read and written once, in a shuffled order:
-//             what a cache or memory gives to this access; 8 dim bytes a row. in order: the same without the shuffle
-// bytes and FLOP of a case, as the algorithm needs them:
-//   walks        20 bytes a step (a node word 8, a target 4, a node read and written 8), weighted 28 (an alias slot)
-//   negatives    12 bytes a draw (an alias slot, a row written)
-//   initialize   4 dim bytes a row
-//   train_tiles  a tile of c centres, x contexts, s negatives: 8 dim (c + x + s) bytes, 6 dim (pairs + c s) FLOP
-//   train_pairs  a pair: 8 dim (k + 2) bytes, 6 dim (k + 1) FLOP
-// Bytes above the rows limit are no error: rows of a tile that the last one used are still in a near cache.
+// Limits and training kernels take turns, so that a processor that is slower for a while is so for all of them:
+//   fma    multiply-adds in registers on all threads
+//   rows   all rows of both tables of the model read and written once, in a shuffled order: what caches or memory give
+//          to training's access. Training may move more: rows that a tile shares with the last one are still near.
+// What bytes and FLOP are counted as, case by case, stands in `Case` below and in the output.
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -72,6 +67,8 @@ Options read_options(int argc, char** argv) {
   }
   if (options.rows.size() != options.edges.size()) throw Error(Fault::usage, "--rows and --edges differ in length");
   check_config(options.config);
+  if (model.negatives < 1 || model.negatives != std::floor(model.negatives))
+    throw Error(Fault::usage, cat("--negatives ", model.negatives, ": a pair at a time has a whole number, 1 or more"));
   return options;
 }
 
@@ -152,6 +149,21 @@ struct Fixture {
   }
 };
 
+struct Case {
+  const char *name, *unit, *formula;  // formula: bytes read and written, FLOP
+};
+constexpr Case kFma{"limit: fma", "value", "2 FLOP a multiply-add in registers"};
+constexpr Case kRowsInOrder{"limit: rows in order", "row", "8 dim bytes a row of both tables"};
+constexpr Case kRows{"limit: rows", "row", "8 dim bytes a row of both tables, in a shuffled order"};
+constexpr Case kUniform{"walks, uniform", "step", "20 bytes a step: node word 8, target 4, row read 4 and written 4"};
+constexpr Case kWeighted{"walks, weighted", "step", "28 bytes a step: as uniform, and an alias slot 8"};
+constexpr Case kNegatives{"negatives", "draw", "12 bytes a draw: alias slot 8, row written 4"};
+constexpr Case kInitialize{"initialize_rows", "row", "4 dim bytes a row"};
+constexpr Case kTiles{
+    "train_tiles", "pair",
+    "a tile of c centres, x contexts, s negatives: 8 dim (c + x + s) bytes, 6 dim (pairs + c s) FLOP"};
+constexpr Case kPairs{"train_pairs", "pair", "a pair of k negatives: 8 dim (k + 2) bytes, 6 dim (k + 1) FLOP"};
+
 /// Prints every case as it is known, beside the limits.
 class Report {
  public:
@@ -166,12 +178,13 @@ class Report {
     fma_limit_ = fma_flop_per_s, rows_limit_ = rows_bytes_per_s;
   }
 
-  void add(const std::string& name, const std::string& unit, const Rate& rate) {
+  void add(const Case& of, const Rate& rate) {
     const double memory_share = rate.bytes_per_s() / rows_limit_;
     const double fma_share = rate.flop_per_s() / fma_limit_;
-    nlohmann::ordered_json line{{"bench", "kernels"}, {"case", name}};
+    nlohmann::ordered_json line{{"bench", "kernels"}, {"case", of.name}};
     add_axes(line);
-    line.update({{"unit", unit},
+    line.update({{"unit", of.unit},
+                 {"formula", of.formula},
                  {"units_per_s", rate.units_per_s},
                  {"slowest_per_s", rate.slowest},
                  {"fastest_per_s", rate.fastest},
@@ -187,8 +200,8 @@ class Report {
                  {"share_of_rows_limit", memory_share},
                  {"share_of_fma_limit", fma_share}});
     std::cout << line.dump() << std::endl;
-    std::fprintf(stderr, "%-22s %9lld %11s %8s %5.0f%% %5.2f %9.0f %9.0f %8.1f %8.1f", name.c_str(), (long long)rows_,
-                 human_count(rate.units_per_s).c_str(), (unit + "/s").c_str(), 100 * rate.spread(),
+    std::fprintf(stderr, "%-22s %9lld %11s %8s %5.0f%% %5.2f %9.0f %9.0f %8.1f %8.1f", of.name, (long long)rows_,
+                 human_count(rate.units_per_s).c_str(), cat(of.unit, "/s").c_str(), 100 * rate.spread(),
                  rate.load(options_.threads), rate.bytes_per_unit(), rate.flop_per_unit(), rate.bytes_per_s() / 1e9,
                  rate.flop_per_s() / 1e9);
     std::fprintf(stderr, "  %3.0f%% rows %3.0f%% fma\n", 100 * memory_share, 100 * fma_share);
@@ -295,25 +308,23 @@ void measure_sampling(const Options& options, Fixture& f, Report& report) {
   for (const bool weighted : {false, true}) {
     const WalkTopology topology(f.graph.csr(), weighted, f.exec);
     const Repetition walks = walks_of(f, topology, weighted ? 28 : 20);
-    report.add(weighted ? "walks, weighted" : "walks, uniform", "step", measure(walks, options.seconds, f.exec));
+    report.add(weighted ? kWeighted : kUniform, measure(walks, options.seconds, f.exec));
   }
   const auto draws = double(f.negatives.size()), rows = double(f.model->centres().count);
-  report.add("negatives", "draw",
-             measure({.prepare = [&] { f.next_walks(); },
-                      .run = [&] { f.draw_negatives(); },
-                      .work =
-                          [&] {
-                            return Work{draws, 12 * draws, 0};
-                          }},
-                     options.seconds, f.exec));
+  report.add(kNegatives, measure({.prepare = [&] { f.next_walks(); },
+                                  .run = [&] { f.draw_negatives(); },
+                                  .work =
+                                      [&] {
+                                        return Work{draws, 12 * draws, 0};
+                                      }},
+                                 options.seconds, f.exec));
   const float scale = 0.5f / float(f.shape.dim);
-  report.add("initialize_rows", "row",
-             measure({.run = [&] { f.ops().initialize_rows(f.model->centres(), scale, 1, f.exec); },
-                      .work =
-                          [&] {
-                            return Work{rows, 4.0 * f.shape.dim * rows, 0};
-                          }},
-                     options.seconds, f.exec));
+  report.add(kInitialize, measure({.run = [&] { f.ops().initialize_rows(f.model->centres(), scale, 1, f.exec); },
+                                   .work =
+                                       [&] {
+                                         return Work{rows, 4.0 * f.shape.dim * rows, 0};
+                                       }},
+                                  options.seconds, f.exec));
 }
 
 /// Limits, tiles and pairs in turn.
@@ -339,11 +350,11 @@ void measure_training(const Options& options, Fixture& f, Report& report) {
       {fma.repetition(), in_order.repetition(), anywhere.repetition(), tiles, pairs}, options.seconds, f.exec);
 
   report.set_limits(rates[0].flop_per_s(), rates[2].bytes_per_s());
-  report.add("limit: fma", "value", rates[0]);
-  report.add("limit: rows in order", "row", rates[1]);
-  report.add("limit: rows", "row", rates[2]);
-  report.add("train_tiles", "pair", rates[3]);
-  report.add("train_pairs", "pair", rates[4]);
+  report.add(kFma, rates[0]);
+  report.add(kRowsInOrder, rates[1]);
+  report.add(kRows, rates[2]);
+  report.add(kTiles, rates[3]);
+  report.add(kPairs, rates[4]);
   report.add_ratio("train_tiles / train_pairs", rates[3], rates[4]);
 }
 

@@ -55,9 +55,8 @@ struct TrainPairs {
         slot[2 * f + 1] = std::uint32_t(std::uint64_t(random.word[1]) * std::uint64_t(table.size) >> 32);
         coin[2 * f] = random.word[2], coin[2 * f + 1] = random.word[3];
       }
-      const int flock = first + 2 * kFlock < count ? 2 * kFlock : count - first;
-      for (int f = 0; f < flock; ++f) prefetch(&table[slot[f]]);
-      for (int f = 0; f < flock; ++f) {
+      for (int f = 0; f < 2 * kFlock; ++f) prefetch(&table[slot[f]]);
+      for (int f = 0; f < 2 * kFlock && first + f < count; ++f) {
         const AliasSlot s = table[slot[f]];
         const RowId row = coin[f] < s.threshold ? slot[f] : s.alias;
         RowId* others = pairs.rows + (first + f) / negatives * pairs.width;

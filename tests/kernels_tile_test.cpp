@@ -255,6 +255,40 @@ TEST_P(WalkTile, PairAtATimeHasTheSamePairsAndAboutTheSameLoss) {
   EXPECT_NEAR(loss_a / loss_b, 1, 0.02);  // the same expectation, other negatives
 }
 
+/// Where every negative is one row that the walk lacks, a tile that shares it has the pairs' gradient. The rate is
+/// small, so that the steps of a pair hardly move the scores of the next.
+TEST_P(WalkTile, PairAtATimeStepsByTheTwinsGradient) {
+  constexpr float kRate = 1e-4f;
+  constexpr double kRateTolerance = 0.03;  // the steps before a pair move its scores, and floats round at 1e-8
+  for (const int dim : {3, 16, 128, 300})
+    for (const int negatives : {1, 4, 7}) {
+      SCOPED_TRACE(cat("dim ", dim, " negatives ", negatives));
+      kernels::TileShape shape = shape_of(12, 1, 3, true, 1, dim);
+      shape.negatives = float(negatives);
+      TestDevice on(GetParam()), host_device(Backend::cpu);
+      TileCase c(on, shape, 1, 12, 5), host(host_device, shape, 1, 12, 5);
+      const std::vector<RowId> walk = c.nodes.host();
+      RowId absent = 0;
+      while (std::find(walk.begin(), walk.end(), absent) != walk.end()) ++absent;
+      host.batch.negatives = Span<const RowId>(&absent, 1);
+      Values<kernels::AliasSlot> table(on, 12, {0, absent});
+      const twin::Table u = c.table_of(c.centres.host()), v = c.table_of(c.contexts.host());
+      twin::Table du(u.size(), std::vector<double>(u[0].size())), dv = du;
+      const double loss = twin::tile_loss(host.batch, 0, u, v, &du, &dv);
+      c.batch.learning_rate = kRate;
+
+      on.ops.train_pairs(c.batch, table.span(), on.exec);
+
+      const twin::Table stepped_u = c.table_of(c.centres.host()), stepped_v = c.table_of(c.contexts.host());
+      for (std::size_t i = 0; i < u.size(); ++i)
+        for (std::size_t k = 0; k < u[i].size(); ++k) {
+          ASSERT_NEAR((stepped_u[i][k] - u[i][k]) / kRate, -du[i][k], kRateTolerance * (1 + std::abs(du[i][k])));
+          ASSERT_NEAR((stepped_v[i][k] - v[i][k]) / kRate, -dv[i][k], kRateTolerance * (1 + std::abs(dv[i][k])));
+        }
+      EXPECT_NEAR(c.results.host()[0].loss, loss, kRateTolerance * loss);
+    }
+}
+
 TEST_P(WalkTile, TotalsAreTheSumsOfResults) {
   TestDevice on(GetParam());
   std::vector<kernels::TileResult> results;

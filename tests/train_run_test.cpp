@@ -143,15 +143,22 @@ TEST_F(Run, OverwriteReplacesItWhole) {
   EXPECT_EQ(read_config((run_ / "config.json").string(), {}).training.seed, 2u);
 }
 
-TEST_F(Run, OverwriteClearsWhatAKilledOneLeft) {
+TEST_F(Run, ClearsWhatAKilledOneLeft) {
   train_into(run_, config_);
-  for (const char* leftover : {"embeddings.next", "embeddings.previous"}) {
-    fs::create_directory(run_ / leftover);
-    write_text(run_ / leftover / "names.txt", "half");
-  }
+  const auto leave = [&] {
+    for (const char* leftover : {"embeddings.next", "embeddings.previous"}) {
+      fs::create_directory(run_ / leftover);
+      write_text(run_ / leftover / "names.txt", "half");
+    }
+  };
 
+  leave();
   train_into(run_, config_, true);
+  EXPECT_EQ(names_in(run_), whole_);
 
+  leave();
+  fs::remove_all(run_ / "embeddings");  // killed between the two renames
+  train_into(run_, config_);
   EXPECT_EQ(names_in(run_), whole_);
 }
 

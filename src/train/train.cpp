@@ -25,16 +25,16 @@ void check_space(const fs::path& run, const Graph& graph, const Config& config) 
                     human_bytes(double(free)), " are free on its file system"));
 }
 
-/// Writes run/embeddings. Those of an earlier run stay until the new ones are whole; each is whole under one of the
-/// two names at any time.
+/// Writes run/embeddings. Those of an earlier run stay until the new ones are whole, and are whole under another name
+/// should the program be killed between the two renames.
 void replace_embeddings(const fs::path& run, Rows<const float> rows, const NodeNames& names) {
-  const fs::path final = run / kEmbeddings, previous = run / "embeddings.previous";
-  if (!fs::exists(final)) return save_embeddings(final, rows, names);
-  const fs::path next = run / "embeddings.next";
+  const fs::path final = run / kEmbeddings, next = run / "embeddings.next", previous = run / "embeddings.previous";
   try {
+    const bool is_first = !fs::exists(final);
     fs::remove_all(next);  // of a run that was killed
-    save_embeddings(next, rows, names);
+    save_embeddings(is_first ? final : next, rows, names);
     fs::remove_all(previous);
+    if (is_first) return;
     fs::rename(final, previous);
     fs::rename(next, final);
     fs::remove_all(previous);
