@@ -44,12 +44,21 @@ GS_DEV Vec halve(Vec a, Vec b, std::integer_sequence<int, Lane...>) {
                                  (Lane / half / Sums * kLanes + Lane / half % Sums * width + Lane % half + half)...);
 }
 
+/// v holds sums of `Width` partial lanes each, at most 4: they are added within 128-bit lanes, where shuffles are
+/// cheap, and the totals gathered into the first lanes.
+template <int Width, int... Lane>
+GS_DEV Vec gather_sums(Vec v, std::integer_sequence<int, Lane...>) {
+  if constexpr (Width >= 4) v += __builtin_shufflevector(v, v, (Lane ^ 2)...);
+  if constexpr (Width >= 2) v += __builtin_shufflevector(v, v, (Lane ^ 1)...);
+  return __builtin_shufflevector(v, v, (Lane * Width % kLanes)...);
+}
+
 /// Lane i of the result is the sum over acc[i]'s lanes, i < N; N a power of two, at most kLanes.
 template <int N, int Sums = 1>
 GS_DEV Vec lane_sums(const Vec* acc) {
   constexpr auto lanes = std::make_integer_sequence<int, kLanes>{};
-  if constexpr (Sums == kLanes) {
-    return acc[0];
+  if constexpr (N == 1 && kLanes / Sums <= 4) {
+    return gather_sums<kLanes / Sums>(acc[0], lanes);
   } else {
     Vec next[N > 1 ? N / 2 : 1];
     if constexpr (N == 1) {

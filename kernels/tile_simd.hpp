@@ -81,6 +81,7 @@ class TileProducts {
   /// next: the tile whose rows are asked for meanwhile, or kNone.
   GS_DEV TileResult train(Offset next) {
     ahead_ = RowsAhead(batch_, next);
+    draw_reaches();
     score_band();
     score_dense();
     mask_negatives();
@@ -106,6 +107,11 @@ class TileProducts {
     return shape.centres() + shape.contexts() + shape.shared_negatives + 3 * kSpare;
   }
 
+  GS_DEV void draw_reaches() {
+#pragma omp simd
+    for (int i = 0; i < tile_.centres; ++i) coefficients_.reach[i] = reach_of(batch_, tile_, tile_.first_centre + i);
+  }
+
   GS_DEV void score_band() {
     constexpr int kBlock = 4;
     const Coefficients& k = coefficients_;
@@ -114,7 +120,7 @@ class TileProducts {
     for (int f = 0; f < rows * k.band_stride; ++f) k.band[f] = kInfinity;
     for (int i = 0; i < tile_.centres; ++i) {
       ahead_.ask_for_one();
-      const int at = tile_.first_centre + i, reach = k.reach[i] = reach_of(batch_, tile_, at);
+      const int at = tile_.first_centre + i, reach = k.reach[i];
       const int first = first_of_window(at, reach), last = last_of_window(tile_, at, reach);
       for (int j = first; j <= last; j += kBlock) {
         const Vec scores = dot_block<1, kBlock>(centre_rows_ + i, context_rows_ + (j - tile_.first_context), columns_);
@@ -142,17 +148,24 @@ class TileProducts {
   }
 
   GS_DEV void mask_negatives() {
-    const Coefficients& k = coefficients_;
-    for (int j = tile_.first_context; j < tile_.first_context + tile_.contexts; ++j) {
-      bool met = false;
-      for (int s = 0; s < batch_.shape.shared_negatives; ++s) met |= tile_.negatives[s] == tile_.walk[j];
-      if (!met) continue;
-      for (int i = 0; i < tile_.centres; ++i) {
-        if (std::abs(tile_.first_centre + i - j) > k.reach[i]) continue;
-        for (int s = 0; s < batch_.shape.shared_negatives; ++s)
-          if (tile_.negatives[s] == tile_.walk[j]) k.dense_at(i, s) = -kInfinity;
-      }
+    constexpr RowId kBits = 1024;  // a small set of what may be a negative: few contexts pass it that are none
+    std::uint64_t maybe[kBits / 64] = {};
+    for (int s = 0; s < batch_.shape.shared_negatives; ++s) {
+      const RowId bit = tile_.negatives[s] % kBits;
+      maybe[bit / 64] |= std::uint64_t(1) << bit % 64;
     }
+    for (int j = tile_.first_context; j < tile_.first_context + tile_.contexts; ++j) {
+      const RowId bit = tile_.walk[j] % kBits;
+      if (!(maybe[bit / 64] >> bit % 64 & 1)) continue;
+      for (int s = 0; s < batch_.shape.shared_negatives; ++s)
+        if (tile_.negatives[s] == tile_.walk[j]) mask(j, s);
+    }
+  }
+
+  /// Negative s is the node at walk position j: no negative for the centres that reach it.
+  GS_DEV void mask(int j, int s) {
+    for (int i = 0; i < tile_.centres; ++i)
+      if (std::abs(tile_.first_centre + i - j) <= coefficients_.reach[i]) coefficients_.dense_at(i, s) = -kInfinity;
   }
 
   /// Scores become learning-rate-scaled gradients of the log likelihood.
