@@ -19,7 +19,7 @@ namespace {
                       (!GS_NEEDS_AVX2 || (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")));
   if (enough) return;
   constexpr char line[] =
-      "error: this graphscale was built for a CPU with " 
+      "error: this graphscale was built for a CPU with "
       "wider vectors than this one has; rebuild here, or with -DGS_CPU_ARCH=x86-64-v3 (AVX2) or x86-64 (any)\n";
   const ssize_t written = write(STDERR_FILENO, line, std::strlen(line));
   _exit(written < 0 ? 1 : 5);
