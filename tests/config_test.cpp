@@ -106,6 +106,8 @@ TEST_F(ConfigFile, RefusesWhatIsOutOfRange) {
 TEST_F(ConfigFile, NamesTheNearestOptionForAMisspeltKey) {
   EXPECT_EQ(refusal(R"({"training": {"lerning_rate": 0.5}})"),
             ": /training/lerning_rate: no such option; did you mean training.learning_rate?");
+  EXPECT_EQ(refusal(R"({"model": {"lerning_rate": 0.5}})"),
+            ": /model/lerning_rate: no such option; did you mean training.learning_rate?");
 }
 
 TEST_F(ConfigFile, NamesTheSectionThatAMisplacedKeyBelongsTo) {

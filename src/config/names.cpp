@@ -63,9 +63,11 @@ std::string unknown_option(const std::string& name) {
                elsewhere);
 
   std::vector<std::string> candidates = full_names();
-  const bool is_full = name.find('.') != std::string::npos;
-  if (!is_full) std::transform(candidates.begin(), candidates.end(), candidates.begin(), last_part);
-  const std::string near = nearest_name(name, candidates);
+  std::string near = nearest_name(name, candidates);
+  if (near.empty()) {  // a slip in the last part, and perhaps the wrong section or none
+    std::transform(candidates.begin(), candidates.end(), candidates.begin(), last_part);
+    near = nearest_name(last_part(name), candidates);
+  }
   return near.empty() ? "no such option; `graphscale options` lists them all"
                       : cat("no such option; did you mean ", option_name(near), "?");
 }
