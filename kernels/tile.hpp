@@ -44,6 +44,16 @@ GS_DEV Tile cut_tile(const TileBatch& batch, Offset index) {
   return tile;
 }
 
+/// A tile's places are its centres, then its contexts, then its negatives; this is the table row at place p.
+GS_DEV RowId row_at(const Tile& tile, int p) {
+  if (p < tile.centres) return tile.walk[tile.first_centre + p];
+  p -= tile.centres;
+  return p < tile.contexts ? tile.walk[tile.first_context + p] : tile.negatives[p - tile.contexts];
+}
+GS_DEV float* table_row_at(const TileBatch& batch, const Tile& tile, int p) {
+  return (p < tile.centres ? batch.centres : batch.contexts).row(row_at(tile, p));
+}
+
 /// Contexts of the centre at `position` on either side: the window, or word2vec's uniform draw from 1..window.
 GS_DEV int reach_of(const TileBatch& batch, const Tile& tile, int position) {
   if (!batch.shape.shrink_window) return batch.shape.window;
@@ -89,7 +99,7 @@ struct Coefficients {
   GS_DEV float& dense_at(int centre, int s) const { return dense[centre * dense_stride + s]; }
 };
 
-/// What shortens a tile's steps, one value a place: centres, then contexts, then negatives.
+/// What shortens a tile's steps, one value a place.
 struct RowBounds {
   float* norm;  // |row|^2, and once masses are known, the factor of the row's step
   float* mass;

@@ -27,7 +27,7 @@ class RowsAhead {
 
   GS_DEV void ask_for_one() {
     if (next_ >= rows_) return;
-    const char* row = reinterpret_cast<const char*>(address(next_++));
+    const char* row = reinterpret_cast<const char*>(table_row_at(*batch_, tile_, next_++));
     for (int line = 0; line < line_count_; ++line) prefetch(row + 64 * line);
   }
   GS_DEV void ask_for_all() {
@@ -36,13 +36,6 @@ class RowsAhead {
 
  private:
   static constexpr int kMostLines = 4096;  // 256 KiB: this and the tile at work fit a second-level cache
-
-  GS_DEV const float* address(int r) const {
-    if (r < tile_.centres) return batch_->centres.row(tile_.walk[tile_.first_centre + r]);
-    r -= tile_.centres;
-    if (r < tile_.contexts) return batch_->contexts.row(tile_.walk[tile_.first_context + r]);
-    return batch_->contexts.row(tile_.negatives[r - tile_.contexts]);
-  }
 
   const TileBatch* batch_ = nullptr;
   Tile tile_{};
@@ -214,9 +207,7 @@ class TileProducts {
     squared_norms(context_rows_, tile_.contexts, bounds_.norm + bounds_.context(0));
     squared_norms(negative_rows_, negatives, bounds_.norm + bounds_.negative(0));
     sum_masses();
-    for (int i = 0; i < tile_.centres; ++i) bounds_.row[i] = int(tile_.walk[tile_.first_centre + i]);
-    for (int j = 0; j < tile_.contexts; ++j) bounds_.row[bounds_.context(j)] = int(tile_.walk[tile_.first_context + j]);
-    for (int s = 0; s < negatives; ++s) bounds_.row[bounds_.negative(s)] = int(tile_.negatives[s]);
+    for (int p = 0; p < places; ++p) bounds_.row[p] = int(row_at(tile_, p));
     shorten(0, tile_.centres);
     shorten(bounds_.context(0), places);
   }

@@ -96,19 +96,11 @@ class TileProducts {
   GS_DEV int places() const { return bounds_.negative(batch_.shape.shared_negatives); }
   GS_DEV int width(int column) const { return columns_ - column < slab_ ? columns_ - column : slab_; }
 
-  /// The table row at staged place r: centres, then contexts, then negatives.
-  GS_DEV RowId row_at(int r) const {
-    if (r < tile_.centres) return tile_.walk[tile_.first_centre + r];
-    r -= tile_.centres;
-    return r < tile_.contexts ? tile_.walk[tile_.first_context + r] : tile_.negatives[r - tile_.contexts];
-  }
-  GS_DEV float* table_row(int r) const { return (r < tile_.centres ? batch_.centres : batch_.contexts).row(row_at(r)); }
-
   GS_DEV void stage(int column) {
     const int packs = width(column) / kPack, rows = places();
     for (int p = team_.rank(); p < rows * packs; p += team_.size()) {
       const int row = p / packs, at = p % packs * kPack;
-      *reinterpret_cast<Pack4*>(centre(row) + at) = load_row(table_row(row) + column + at);
+      *reinterpret_cast<Pack4*>(centre(row) + at) = load_row(table_row_at(batch_, tile_, row) + column + at);
     }
   }
 
@@ -198,11 +190,11 @@ class TileProducts {
       team_.sync();
     }
     for (int p = team_.rank(); p < places(); p += team_.size()) {
-      const RowId row = row_at(p);
+      const RowId row = row_at(tile_, p);
       float mass = 0;
       for (int q = p < tile_.centres ? 0 : tile_.centres;
            limit > 0 && q < (p < tile_.centres ? tile_.centres : places()); ++q)
-        mass += row_at(q) == row ? bounds_.mass[q] : 0.0f;
+        mass += row_at(tile_, q) == row ? bounds_.mass[q] : 0.0f;
       bounds_.norm[p] = limit > 0 ? shortening(mass, limit) : 1.0f;
     }
   }
@@ -316,7 +308,8 @@ class TileProducts {
       }
       GS_UNROLL
       for (int o = 0; o < 4; ++o)
-        if (first + o < rows) add_to(table_row(first + o) + column + at, scaled(bounds_.norm[first + o], sum[o]));
+        if (first + o < rows)
+          add_to(table_row_at(batch_, tile_, first + o) + column + at, scaled(bounds_.norm[first + o], sum[o]));
     }
   }
 
