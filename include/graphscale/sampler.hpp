@@ -42,7 +42,8 @@ class NegativeTable {
   Buffer<kernels::AliasSlot> slots_;
 };
 
-/// Expected number of (centre, context) pairs of one full walk: what sizes a step and an ETA.
+/// Expected number of (centre, context) pairs of one full walk over the draws of its windows; tests hold a run's count
+/// of pairs against it.
 double expected_pairs(const kernels::TileShape& shape);
 
 }  // namespace gs
