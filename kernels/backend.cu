@@ -4,17 +4,28 @@
 namespace gs::kernels::GS_BACKEND {
 
 void make_walks(const WalkGraph&, const WalkBatch&, Span<RowId>, const Exec&);
+void move_walkers(const WalkGraph&, const WalkBatch&, Span<const Walker>, Span<RowId>, const Exec&);
 void draw_negatives(Span<const AliasSlot>, const WalkBatch&, int, int, Span<RowId>, const Exec&);
 void train_tiles(const TileBatch&, const Exec&);
 void train_pairs(const TileBatch&, Span<const AliasSlot>, const Exec&);
 void add_totals(Span<const TileResult>, Span<TrainTotals>, const Exec&);
-void initialize_rows(Rows<float>, float, std::uint64_t, const Exec&);
+void initialize_rows(const StoredRows&, const RowSequence&, float, std::uint64_t, const Exec&);
+void unique_rows(const RowLists&, const Owners&, RowId, const UniqueRows&, Span<GroupCounts>, const Exec&);
+void gather_rows(const StoredRows&, Span<const RowId>, Rows<float>, const Exec&);
+void pack_rows(const StoredRows&, Span<const RowId>, RowType, void*, const Exec&);
+void unpack_rows(RowType, const void*, Rows<float>, const Exec&);
+void encode_gradients(const GradientCodec&, Rows<const float>, Span<const float>, const Feedback&, void*, const Exec&);
+void add_coded(const GradientCodec&, const void*, Span<const RowId>, Rows<float>, Span<float>, const Exec&);
+void add_rows(Rows<const float>, Span<const float>, Span<const RowId>, Rows<float>, Span<float>, const Exec&);
+void update_rows(const StoredRows&, const StoredRows&, Span<const RowId>, Rows<const float>, Span<const float>,
+                 const UpdateRule&, Span<UpdateTotals>, const Exec&);
 void multiply_adds(Span<float>, int, const Exec&);
 void negate_rows(Rows<float>, Span<const RowId>, const Exec&);
 
 const Ops& ops() {
-  static const Ops table{make_walks, draw_negatives,  train_tiles,   train_pairs,
-                         add_totals, initialize_rows, multiply_adds, negate_rows};
+  static const Ops table{make_walks,      move_walkers, draw_negatives, train_tiles,   train_pairs, add_totals,
+                         initialize_rows, unique_rows,  gather_rows,    pack_rows,     unpack_rows, encode_gradients,
+                         add_coded,       add_rows,     update_rows,    multiply_adds, negate_rows};
   return table;
 }
 

@@ -1,4 +1,5 @@
-// rows(i, c) = uniform in [-scale, scale), keyed by (seed, row, c / 4): word2vec's start is scale = 1 / (2 dim).
+// table row i, column c = uniform in [-scale, scale), keyed by (seed, rows[i], c / 4): word2vec's start is scale = 1 /
+// (2 dim).
 //
 // A unit is one row: a thread on either backend; it runs once and is bound by the writes.
 #include "kernels/exec.hpp"
@@ -7,22 +8,25 @@
 namespace gs::kernels::GS_BACKEND {
 
 struct InitializeRows {
-  Rows<float> rows;
+  StoredRows table;
+  RowSequence rows;
   float scale;
   std::uint64_t seed;
 
   GS_DEV void operator()(Offset first, int count) const {
     for (Offset i = first; i < first + count; ++i) {
-      for (int c = 0; c < rows.dim; c += 4) {
-        const Philox4 random = draw(seed, 0, std::uint64_t(i), std::uint32_t(c / 4), Draw::initial);
-        for (int k = 0; k < 4 && c + k < rows.dim; ++k) rows(i, c + k) = (2 * unit_float(random.word[k]) - 1) * scale;
+      float* const row = static_cast<float*>(table.row(i));
+      for (int c = 0; c < table.dim; c += 4) {
+        const Philox4 random = draw(seed, 0, rows[i], std::uint32_t(c / 4), Draw::initial);
+        for (int k = 0; k < 4 && c + k < table.dim; ++k) row[c + k] = (2 * unit_float(random.word[k]) - 1) * scale;
       }
     }
   }
 };
 
-void initialize_rows(Rows<float> rows, float scale, std::uint64_t seed, const Exec& exec) {
-  for_each_flock("initialize_rows", rows.count, InitializeRows{rows, scale, seed}, exec);
+void initialize_rows(const StoredRows& table, const RowSequence& rows, float scale, std::uint64_t seed,
+                     const Exec& exec) {
+  for_each_flock("initialize_rows", table.count, InitializeRows{table, rows, scale, seed}, exec);
 }
 
 }  // namespace gs::kernels::GS_BACKEND

@@ -11,11 +11,17 @@ struct Ops {
   /// Moves 16 bytes a step at random (a packed node word, a target) and 4 written in order; 8 more where weighted.
   void (*make_walks)(const WalkGraph& graph, const WalkBatch& batch, Span<RowId> nodes, const Exec& exec);
 
+  /// next[i] <- where walker i goes from its node, drawn as make_walks draws it; kNoRow where no arc leads on. `graph`
+  /// holds the arcs of local rows with global targets. walks.cu
+  void (*move_walkers)(const WalkGraph& graph, const WalkBatch& batch, Span<const Walker> walkers, Span<RowId> next,
+                       const Exec& exec);
+
   /// negatives [tiles, s] <- rows drawn from the alias table, keyed by (seed, epoch, tile). negatives.cu
   void (*draw_negatives)(Span<const AliasSlot> table, const WalkBatch& batch, int tiles_per_walk, int per_tile,
                          Span<RowId> negatives, const Exec& exec);
 
-  /// One skip-gram step a tile, in place; additive writes, tiles in any order (in order with one thread). walk_tiles.cu
+  /// One skip-gram step a tile: in place, or gradients and curvatures added to batch.gradients with the tables only
+  /// read. Additive writes, tiles in any order (in order with one thread). walk_tiles.cu
   void (*train_tiles)(const TileBatch& batch, const Exec& exec);
 
   /// The same training, a pair and k fresh negatives at a time, as word2vec does it: the comparator. pairs.cu
@@ -24,8 +30,43 @@ struct Ops {
   /// totals[0] += the results' loss and pairs. totals.cu
   void (*add_totals)(Span<const TileResult> results, Span<TrainTotals> totals, const Exec& exec);
 
-  /// rows <- uniform in [-scale, scale), keyed by (seed, row, column); padding stays zero. initialize.cu
-  void (*initialize_rows)(Rows<float> rows, float scale, std::uint64_t seed, const Exec& exec);
+  /// rows <- uniform in [-scale, scale), keyed by (seed, rows[i], column), rounded to the table's type; padding stays
+  /// zero. initialize.cu
+  void (*initialize_rows)(const StoredRows& table, const RowSequence& rows, float scale, std::uint64_t seed,
+                          const Exec& exec);
+
+  /// The distinct rows of two lists and every position's slot: see UniqueRows. counts [1 + owners.count], host memory,
+  /// is filled when the call returns (a GPU is waited for). On the CPU a group's rows are in order of first appearance,
+  /// on a GPU ascending. Throws internal where out is too small. unique.cu
+  void (*unique_rows)(const RowLists& lists, const Owners& owners, RowId head_rows, const UniqueRows& out,
+                      Span<GroupCounts> counts, const Exec& exec);
+
+  /// out(i) <- table row local_rows[i], as float32. gather.cu
+  void (*gather_rows)(const StoredRows& table, Span<const RowId> local_rows, Rows<float> out, const Exec& exec);
+  /// packed [n, dim] of `type` <- table rows local_rows[i], values one after another. gather.cu
+  void (*pack_rows)(const StoredRows& table, Span<const RowId> local_rows, RowType type, void* packed,
+                    const Exec& exec);
+  /// out(i) <- packed row i. gather.cu
+  void (*unpack_rows)(RowType type, const void* packed, Rows<float> out, const Exec& exec);
+
+  /// coded [n, codec.row_bytes()] <- gradients and curvatures. With feedback, what is left out stays in the residual.
+  /// codec.cu
+  void (*encode_gradients)(const GradientCodec& codec, Rows<const float> gradients, Span<const float> curvature,
+                           const Feedback& feedback, void* coded, const Exec& exec);
+  /// sums(slots[i]) += decoded gradient i, curvature likewise. No slot twice in a call unless exec has one thread on
+  /// the CPU. codec.cu
+  void (*add_coded)(const GradientCodec& codec, const void* coded, Span<const RowId> slots, Rows<float> sums,
+                    Span<float> curvature, const Exec& exec);
+  /// sums(slots[i]) += gradients(i), curvature likewise; the same rule for slots. codec.cu
+  void (*add_rows)(Rows<const float> gradients, Span<const float> gradient_curvature, Span<const RowId> slots,
+                   Rows<float> sums, Span<float> curvature, const Exec& exec);
+
+  /// One optimizer step of table rows local_rows[i], no row twice, by their summed gradients [n, dim]. A row whose
+  /// gradient and curvature are all zero is left as it is. state: [count, state_columns]. 16-bit tables are rounded
+  /// stochastically. update.cu
+  void (*update_rows)(const StoredRows& table, const StoredRows& state, Span<const RowId> local_rows,
+                      Rows<const float> gradients, Span<const float> curvature, const UpdateRule& rule,
+                      Span<UpdateTotals> totals, const Exec& exec);
 
   /// values[i] <- the sum of kMultiplyAddChains chains that start at values[i] + 0, 1, ... and go x <- x / 2 + 1 for
   /// `rounds` rounds: 2 kMultiplyAddChains rounds FLOP a value, all in registers. limits.cu

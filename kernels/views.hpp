@@ -32,7 +32,10 @@ struct WalkBatch {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
   Offset first = 0, count = 0;
-  int length = 0;  ///< nodes in a walk
+  int length = 0;               ///< nodes in a walk
+  Span<const Offset> chosen{};  ///< [count]: these walks of the epoch instead; empty: first, first + 1 ...
+
+  GS_HD Offset walk(Offset i) const { return chosen.empty() ? first + i : chosen[i]; }
 };
 
 /// How walks are cut into tiles, and what a tile trains.
@@ -61,16 +64,151 @@ struct TrainTotals {
   std::uint64_t pairs = 0;
 };
 
-/// Skip-gram over a batch of tiles, in place.
+/// Where a batch's gradients are summed instead of being applied; empty: rows are trained in place.
+struct TileGradients {
+  Rows<float> centres, contexts;                    ///< like the tables; each row's sum of d loss / d row is added
+  Span<float> centre_curvature, context_curvature;  ///< [rows]: adds a bound of the loss's curvature along the row
+  GS_HD bool empty() const { return centres.data == nullptr; }
+};
+
+/// Skip-gram over a batch of tiles.
 struct TileBatch {
   TileShape shape;
   WalkBatch walks;                ///< keys the window draws
   Span<const RowId> nodes;        ///< [walks.count, l]; kNoRow after an early end
   Span<const RowId> negatives;    ///< [walks.count * tiles_per_walk, s]
-  Rows<float> centres, contexts;  ///< the two tables, [n, dim], updated in place
+  Rows<float> centres, contexts;  ///< the two tables, [n, dim], updated in place where there are no gradients
+  float learning_rate = 0;        ///< of training in place
+  float curvature_limit = 0;      ///< of training in place, see tile.hpp; 0: steps are never shortened
+  Span<TileResult> results;       ///< [walks.count * tiles_per_walk]
+  TileGradients gradients{};
+};
+
+// ---------------------------------------------------------------------------------------------------- sharded tables
+
+/// Which storage rank owns a row, and the row's number there: row % count and row / count, or, where rows were placed
+/// by a partitioner, by each row's position among the owners' consecutive ranges.
+struct Owners {
+  int count = 1;
+  Span<const RowId> positions{};  ///< [n]; empty: cyclic
+  Span<const Offset> bounds{};    ///< [count + 1] first position of each owner; empty: cyclic
+
+  GS_HD int owner(RowId row) const {
+    if (positions.empty()) return int(row % RowId(count));
+    const Offset position = positions[row];
+    int low = 0, high = count;  // bounds[low] <= position < bounds[high]
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (bounds[middle] <= position ? low : high) = middle;
+    }
+    return low;
+  }
+  GS_HD RowId local_row(RowId row) const {
+    if (positions.empty()) return row / RowId(count);
+    return RowId(Offset(positions[row]) - bounds[owner(row)]);
+  }
+};
+
+/// Global rows in the order of something's own numbering: a list, or first, first + step, ...
+struct RowSequence {
+  RowId first = 0, step = 1;
+  Span<const RowId> list{};
+  GS_HD RowId operator[](Offset i) const { return list.empty() ? RowId(first + i * step) : list[i]; }
+};
+
+/// A walker at the rank that owns its node.
+struct Walker {
+  Offset walk = 0;  ///< of the epoch; keys its draws
+  RowId local_row = 0;
+  std::uint32_t step = 0;  ///< the place in the walk that it moves to: 1 .. l - 1
+};
+
+enum class RowType : int { fp32, fp16, bf16 };
+GS_HD constexpr int bytes_of(RowType type) { return type == RowType::fp32 ? 4 : 2; }
+
+/// Rows of one table that a rank keeps, each in one of two homes: local rows below hot_rows in device memory, the rest
+/// in host memory that the device reads and writes through UVA. On the CPU both are RAM.
+struct StoredRows {
+  RowType type = RowType::fp32;
+  int dim = 0;
+  Offset stride = 0;  ///< values from one row to the next
+  Offset count = 0, hot_rows = 0;
+  void *hot = nullptr, *cold = nullptr;
+
+  StoredRows() = default;
+  GS_HD StoredRows(RowType t, int columns, Offset step, Offset rows, Offset hot_count, void* hot_home, void* cold_home)
+      : type(t), dim(columns), stride(step), count(rows), hot_rows(hot_count), hot(hot_home), cold(cold_home) {}
+  GS_HD StoredRows(Rows<float> rows)  // one home
+      : StoredRows(RowType::fp32, rows.dim, rows.stride, rows.count, rows.count, rows.data, nullptr) {}
+
+  GS_HD void* row(Offset local) const {
+    return local < hot_rows ? static_cast<char*>(hot) + local * stride * bytes_of(type)
+                            : static_cast<char*>(cold) + (local - hot_rows) * stride * bytes_of(type);
+  }
+};
+
+/// Two lists of rows to be made unique together: rows of the first need both tables, the others only the contexts.
+struct RowLists {
+  Span<const RowId> first, second;  ///< walk nodes (kNoRow: none), negatives
+  /// Where a slice of each list ends, [slices] each, host memory; empty: one slice. A row is unique within its slice,
+  /// and every row counts as one of the first list: what makes sums the same however slices lie on ranks.
+  std::vector<Offset> first_ends{}, second_ends{};
+};
+
+/// Distinct rows in groups: group 0 the replicated head (rows below head_rows), group 1 + o those of owner o. In a
+/// group rows of the first list come first. A slot is a place in `rows`.
+struct UniqueRows {
+  Span<RowId> rows;                       ///< [capacity >= distinct rows]
+  Span<RowId> local_rows;                 ///< [capacity] their numbers at the owner; of the head, the rows themselves
+  Span<RowId> first_slots, second_slots;  ///< as long as the lists; kNoRow stays kNoRow
+};
+struct GroupCounts {
+  Offset rows = 0, first_rows = 0;
+};
+
+/// How gradients travel. Every coded row is `row_bytes` long and ends with its curvature (float32).
+enum class Compression : int { none, fp16, int8, topk, onebit };
+struct GradientCodec {
+  Compression kind = Compression::none;
+  int dim = 0;
+  int keep = 0;  ///< topk: values of largest size that are sent, at most dim
+  GS_HD int row_bytes() const;
+};
+
+/// What lossy codecs left out of earlier gradients of a row, added to its next one (error feedback): rows below
+/// residual.count have one, of others what is left out is lost. Empty: none.
+struct Feedback {
+  Rows<float> residual;    ///< [rows, dim]
+  Span<const RowId> rows;  ///< [n] the coded gradients' global rows
+};
+
+enum class Optimizer : int { sgd, momentum, adagrad, adam };
+
+/// How a row takes one summed gradient. Optimizer state is a row of `state_columns` float32.
+struct UpdateRule {
+  Optimizer optimizer = Optimizer::sgd;
   float learning_rate = 0;
-  float curvature_limit = 0;  ///< see tile.hpp; 0: steps are never shortened
-  Span<TileResult> results;   ///< [walks.count * tiles_per_walk]
+  float momentum = 0.9f;         ///< momentum's factor; Adam's decay of the first moment
+  float second_moment = 0.999f;  ///< Adam's decay of the second moment
+  float epsilon = 1e-8f;
+  float weight_decay = 0;     ///< decoupled: row -= learning_rate * weight_decay * row
+  float clip_gradient = 0;    ///< largest L2 norm of a row's gradient; 0: any
+  float curvature_limit = 0;  ///< sgd: the step is shortened where learning_rate * curvature exceeds this; 0: never
+  float max_row_step = 0;     ///< largest L2 norm of a row's step; 0: any
+  std::uint64_t seed = 0;     ///< of stochastic rounding, keyed by (seed, step, row)
+  std::uint32_t step = 0;
+};
+GS_HD constexpr int state_columns(Optimizer optimizer, int dim) {
+  return optimizer == Optimizer::sgd        ? 0
+         : optimizer == Optimizer::momentum ? dim
+         : optimizer == Optimizer::adagrad  ? 1
+                                            : 2 * dim + 1;  // Adam: two moments and the row's number of steps
+}
+
+/// Sums over the rows updated.
+struct UpdateTotals {
+  double squared_gradient = 0;
+  std::uint64_t rows = 0, clipped = 0;  ///< clipped: by clip_gradient or max_row_step
 };
 
 }  // namespace gs::kernels

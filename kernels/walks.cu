@@ -89,4 +89,8 @@ void make_walks(const WalkGraph& graph, const WalkBatch& batch, Span<RowId> node
   for_each_flock("make_walks", batch.count, MakeWalks{graph, batch, nodes}, exec);
 }
 
+void move_walkers(const WalkGraph&, const WalkBatch&, Span<const Walker>, Span<RowId>, const Exec&) {
+  throw Error(Fault::internal, "move_walkers");
+}
+
 }  // namespace gs::kernels::GS_BACKEND

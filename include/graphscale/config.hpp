@@ -12,6 +12,7 @@ struct ModelConfig {
   int window = 10;
   bool shrink_window = true;
   double negatives = 5;
+  std::string dtype = "fp32";
 };
 
 struct SamplerConfig {
@@ -20,22 +21,59 @@ struct SamplerConfig {
   int shared_negatives = 32;
   double negative_power = 0.75;
   bool weighted = true;
+  std::string negatives_from = "auto";
+  std::string topology = "replicated";
 };
 
 struct TrainingConfig {
   int epochs = 1;
+  std::string optimizer = "sgd";
   double learning_rate = 0.05;
   std::string schedule = "linear";
   double final_learning_rate = 0.0001;
+  double warm_up_share = 0;
+  double momentum = 0.9;
+  double second_moment = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  double clip_gradient = 0;
+  double max_row_step = 0.2;
   double curvature_limit = 3;
+  int staleness = 1;
   std::uint64_t seed = 1;
   int step_walks = 0;
   bool deterministic = false;
 };
 
 struct RunConfig {
+  int ranks = 0;
   std::string device = "auto";
   int threads = 0;
+};
+
+struct RanksConfig {
+  std::string storage, compute;
+};
+
+struct StoreConfig {
+  std::string placement = "cyclic";
+  Offset hot_rows = -1;
+  double device_share = 0.8;
+  Offset replicated_rows = 0;
+  int replicate_every = 1;
+};
+
+struct ExchangeConfig {
+  std::string method = "auto";
+  std::string transport = "auto";
+  double timeout_s = 60;
+  std::string row_type = "fp32";
+  std::string compression = "none";
+  double keep_share = 0.125;
+  Offset feedback_rows = -1;
+  std::string address;
+  int port = 29400;
+  std::string job;
 };
 
 struct MetricsConfig {
@@ -47,6 +85,9 @@ struct Config {
   SamplerConfig sampler;
   TrainingConfig training;
   RunConfig run;
+  RanksConfig ranks;
+  StoreConfig store;
+  ExchangeConfig exchange;
   MetricsConfig metrics;
 };
 
@@ -79,6 +120,8 @@ void each_option(C& c, Visit&& visit) {
         "draw each node's window from 1 to model.window, as word2vec does; false: always the whole window"));
   visit("model.negatives", c.model.negatives, Option::number(0.01, 1000, "a pair",
         "negatives that a positive pair is weighed against, in expectation"));
+  visit("model.dtype", c.model.dtype, Option::text({"fp32", "fp16", "bf16"},
+        "how rows are kept; 16-bit rows are rounded stochastically, and trained by exchange also on one rank"));
 
   visit("sampler.walk_length", c.sampler.walk_length, Option::number(2, 1024, "nodes",
         "nodes in one walk, its start among them"));
@@ -90,18 +133,44 @@ void each_option(C& c, Visit&& visit) {
         "negatives are drawn in proportion to degree to this power"));
   visit("sampler.weighted", c.sampler.weighted, Option::boolean(
         "follow edges in proportion to their weight where the graph has weights; false: uniformly"));
+  visit("sampler.negatives_from", c.sampler.negatives_from, Option::text({"auto", "local", "global"},
+        "local: each rank draws negatives from its own rows, which then never travel; global: from the whole graph; "
+        "auto: local where a rank owns rows, global where deterministic"));
+  visit("sampler.topology", c.sampler.topology, Option::text({"replicated", "uva", "partitioned"},
+        "where the graph lies; replicated: on every rank's device; uva: in pinned host memory that the device reads; "
+        "partitioned: each rank has its own nodes' arcs and walkers travel"));
 
   visit("training.epochs", c.training.epochs, Option::number(0, 1e6, "epochs",
         "passes over all start nodes; 0 writes the initial vectors"));
+  visit("training.optimizer", c.training.optimizer, Option::text({"sgd", "momentum", "adagrad", "adam"},
+        "how a row takes its gradient; adagrad keeps one sum a row, adam counts a row's own steps; all but sgd train by "
+        "exchange also on one rank"));
   visit("training.learning_rate", c.training.learning_rate, Option::number(0, 1e9, "",
         "learning rate of the first step"));
-  visit("training.schedule", c.training.schedule, Option::text({"linear", "constant"},
-        "linear: falls to training.final_learning_rate over the whole run; constant: stays"));
+  visit("training.schedule", c.training.schedule, Option::text({"linear", "cosine", "constant"},
+        "linear, cosine: falls to training.final_learning_rate over the whole run; constant: stays"));
   visit("training.final_learning_rate", c.training.final_learning_rate, Option::number(0, 1e9, "",
-        "where the linear schedule ends"));
+        "where the linear and cosine schedules end"));
+  visit("training.warm_up_share", c.training.warm_up_share, Option::number(0, 1, "of the run",
+        "the learning rate first rises from 0 over this share of all walks"));
+  visit("training.momentum", c.training.momentum, Option::number(0, 0.999999, "",
+        "of momentum: what is kept of a row's last step; of adam: decay of the first moment"));
+  visit("training.second_moment", c.training.second_moment, Option::number(0, 0.999999999, "",
+        "of adam: decay of the second moment"));
+  visit("training.epsilon", c.training.epsilon, Option::number(1e-30, 1, "",
+        "of adagrad and adam: added to the divisor"));
+  visit("training.weight_decay", c.training.weight_decay, Option::number(0, 1e9, "",
+        "share of a touched row, times the learning rate, that a step takes away; trains by exchange also on one rank"));
+  visit("training.clip_gradient", c.training.clip_gradient, Option::number(0, 1e30, "",
+        "largest L2 norm of a row's summed gradient, in exchanged training; 0: any"));
+  visit("training.max_row_step", c.training.max_row_step, Option::number(0, 1e30, "",
+        "largest L2 norm of a row's step, in exchanged training: gradients of many walks are summed, and hubs would "
+        "diverge; 0: any"));
   visit("training.curvature_limit", c.training.curvature_limit, Option::number(0, 1e9, "",
         "a row's step in a tile is shortened where learning rate times a bound of the loss's curvature along the row "
         "exceeds this; 0: never"));
+  visit("training.staleness", c.training.staleness, Option::number(0, 8, "steps",
+        "how many steps a fetched row may be behind in exchanged training; 0: fetch, compute and push take turns"));
   visit("training.seed", c.training.seed, Option::number(0, 0x1p64, "",
         "decides walks, negatives and initial vectors"));
   visit("training.step_walks", c.training.step_walks, Option::number(0, 1 << 24, "walks",
@@ -109,10 +178,54 @@ void each_option(C& c, Visit&& visit) {
   visit("training.deterministic", c.training.deterministic, Option::boolean(
         "one writer in walk order: the same bits for any number of threads (CPU only)"));
 
+  visit("run.ranks", c.run.ranks, Option::number(0, 4096, "ranks",
+        "threads of this process that share the table as ranks, a GPU each where there are GPUs; 0: one, or as many as "
+        "mpirun, srun or torchrun started"));
   visit("run.device", c.run.device, Option::text({},
         "auto, cpu, cuda or cuda:N; auto: the first usable GPU, else the CPU"));
   visit("run.threads", c.run.threads, Option::number(0, 4096, "threads",
         "CPU threads; 0: all that this process may use"));
+
+  visit("ranks.storage", c.ranks.storage, Option::text({},
+        "ranks that keep rows, as in 0-3,6; empty: all"));
+  visit("ranks.compute", c.ranks.compute, Option::text({},
+        "ranks that train walks, as in 0-3,6; empty: all"));
+
+  visit("store.placement", c.store.placement, Option::text({"cyclic", "partition"},
+        "cyclic: row r belongs to rank r mod ranks; partition: to the part that METIS puts it in"));
+  visit("store.hot_rows", c.store.hot_rows, Option::number(-1, 4294967294.0, "rows",
+        "rows of highest degree that a rank keeps in device memory, the others in pinned host memory; -1: as many as "
+        "store.device_share holds"));
+  visit("store.device_share", c.store.device_share, Option::number(0, 1, "of free memory",
+        "device memory that hot rows may take after all else"));
+  visit("store.replicated_rows", c.store.replicated_rows, Option::number(0, 4294967294.0, "rows",
+        "rows of highest degree that every rank keeps a copy of, updated by all-reduce"));
+  visit("store.replicate_every", c.store.replicate_every, Option::number(1, 1e6, "steps",
+        "steps between two updates of the replicated rows"));
+
+  visit("exchange.method", c.exchange.method, Option::text({"auto", "rows", "allreduce"},
+        "rows: unique rows and gradients travel; allreduce: the whole table on every rank and dense gradients, as "
+        "data-parallel frameworks do, for comparison; auto: rows, or in place on one rank"));
+  visit("exchange.transport", c.exchange.transport, Option::text({"auto", "local", "tcp", "mpi"},
+        "how ranks talk; auto: local for threads, mpi under mpirun and srun, tcp under torchrun; GPUs move rows by NCCL"));
+  visit("exchange.timeout_s", c.exchange.timeout_s, Option::number(0.1, 1e6, "s",
+        "a rank that does not answer for so long ends the others"));
+  visit("exchange.row_type", c.exchange.row_type, Option::text({"fp32", "fp16", "bf16"},
+        "rows on the wire"));
+  visit("exchange.compression", c.exchange.compression, Option::text({"none", "fp16", "int8", "topk", "onebit"},
+        "gradients on the wire; int8: a scale a row; topk and onebit keep what they leave out for the row's next "
+        "gradient"));
+  visit("exchange.keep_share", c.exchange.keep_share, Option::number(0, 1, "of columns",
+        "what topk sends of a gradient, at least one value"));
+  visit("exchange.feedback_rows", c.exchange.feedback_rows, Option::number(-1, 4294967294.0, "rows",
+        "rows of highest degree for which topk and onebit keep what they leave out, 8 dim bytes each on every rank; "
+        "-1: all"));
+  visit("exchange.address", c.exchange.address, Option::text({},
+        "tcp: where rank 0 listens; empty: MASTER_ADDR"));
+  visit("exchange.port", c.exchange.port, Option::number(1, 65535, "",
+        "tcp: rank 0's port where MASTER_PORT is not set"));
+  visit("exchange.job", c.exchange.job, Option::text({},
+        "tcp: a word that the ranks of one job share, so that jobs never mix; empty: the launcher's job id"));
 
   visit("metrics.every", c.metrics.every, Option::number(1, 1e9, "steps",
         "steps between two lines of metrics.jsonl"));

@@ -165,12 +165,13 @@ std::string describe(Device device);
 /// of a GPU what is free.
 Offset available_bytes(Device device);
 
-/// Who holds how much of one device's memory, by purpose. Safe from any thread.
+/// Who holds how much of one kind of memory, by purpose. Safe from any thread.
 class MemoryLedger {
  public:
-  explicit MemoryLedger(Device device) : device_(device) {}
+  /// mapped: pinned host memory that a GPU reads and writes at the same addresses (UVA); plain host memory on the CPU.
+  explicit MemoryLedger(Device device, bool mapped = false) : device_(device), mapped_(mapped && device.is_cuda()) {}
 
-  /// [bytes] zeroed, aligned to 64 bytes (host; huge pages asked for from 4 MiB) or 256 (device).
+  /// [bytes] zeroed, aligned to 64 bytes (host; huge pages asked for from 4 MiB) or 256 (device, mapped).
   /// Throws memory: names the purpose, the bytes, the largest entries, and what to lower.
   void* allocate(Offset bytes, const std::string& purpose);
   void release(void* memory, Offset bytes, const std::string& purpose) noexcept;
@@ -184,6 +185,7 @@ class MemoryLedger {
   std::string largest_entries(int count) const;
 
   Device device_;
+  bool mapped_;
   mutable std::mutex mutex_;
   std::map<std::string, Offset> held_;
   Offset total_ = 0, peak_ = 0;
@@ -224,6 +226,9 @@ void wait(const Exec& exec);  ///< blocks until exec.stream is empty; throws dev
 
 /// `bytes` between host and device memory in either direction, queued on exec.stream; plain memcpy on the CPU.
 void copy_bytes(void* to, const void* from, Offset bytes, const Exec& exec);
+
+/// `bytes` set to 0, queued on exec.stream.
+void clear_bytes(void* memory, Offset bytes, const Exec& exec);
 
 /// Sole owner of `size` values on one device, zeroed, with a purpose in the ledger. Moves, never copies.
 template <class T>

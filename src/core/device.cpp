@@ -133,6 +133,21 @@ void* cuda_allocate(int device, Offset bytes) {
 
 void cuda_release(void* memory) noexcept { log_failure(cudaFree(memory), "cudaFree"); }
 
+void* cuda_allocate_mapped(int device, Offset bytes) {
+  void* memory = nullptr;
+  check(cudaSetDevice(device), "cudaSetDevice");
+  const cudaError_t status = cudaHostAlloc(&memory, std::size_t(bytes), cudaHostAllocMapped | cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    return nullptr;
+  }
+  check(status, "cudaHostAlloc");
+  std::memset(memory, 0, std::size_t(bytes));
+  return memory;
+}
+
+void cuda_release_mapped(void* memory) noexcept { log_failure(cudaFreeHost(memory), "cudaFreeHost"); }
+
 StageRange::StageRange(const char* name) { nvtxRangePushA(name); }
 StageRange::~StageRange() { nvtxRangePop(); }
 
@@ -162,6 +177,15 @@ void copy_bytes(void* to, const void* from, Offset bytes, const Exec& exec) {
         "cudaMemcpyAsync");
 }
 
+void clear_bytes(void* memory, Offset bytes, const Exec& exec) {
+  if (bytes == 0) return;
+  if (!exec.device.is_cuda()) {
+    std::memset(memory, 0, std::size_t(bytes));
+    return;
+  }
+  check(cudaMemsetAsync(memory, 0, std::size_t(bytes), static_cast<cudaStream_t>(exec.stream)), "cudaMemsetAsync");
+}
+
 #else
 
 namespace {
@@ -173,6 +197,8 @@ std::string cuda_description(int) { throw Error(Fault::device, kNoCuda); }
 Offset cuda_available_bytes(int) { throw Error(Fault::device, kNoCuda); }
 void* cuda_allocate(int, Offset) { throw Error(Fault::device, kNoCuda); }
 void cuda_release(void*) noexcept {}
+void* cuda_allocate_mapped(int, Offset) { throw Error(Fault::device, kNoCuda); }
+void cuda_release_mapped(void*) noexcept {}
 StageRange::StageRange(const char*) {}
 StageRange::~StageRange() {}
 Stream::Stream(Device device) {
@@ -182,6 +208,9 @@ Stream::~Stream() = default;
 void wait(const Exec&) {}
 void copy_bytes(void* to, const void* from, Offset bytes, const Exec&) {
   if (bytes > 0) std::memcpy(to, from, std::size_t(bytes));
+}
+void clear_bytes(void* memory, Offset bytes, const Exec&) {
+  if (bytes > 0) std::memset(memory, 0, std::size_t(bytes));
 }
 
 #endif

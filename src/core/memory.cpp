@@ -94,17 +94,18 @@ void* MemoryLedger::allocate(Offset bytes, const std::string& purpose) {
   if (bytes == 0) return nullptr;
   void* memory = nullptr;
   // Linux grants what it does not have and kills later: what cannot fit is refused here.
-  if (device_.is_cuda()) {
+  if (device_.is_cuda() && !mapped_) {
     memory = cuda_allocate(device_.index, bytes);
-  } else if (bytes <= available_bytes(device_)) {
-    memory = allocate_host(bytes);
+  } else if (bytes <= available_bytes({})) {
+    memory = mapped_ ? cuda_allocate_mapped(device_.index, bytes) : allocate_host(bytes);
   }
   const std::lock_guard lock(mutex_);
   if (!memory)
-    throw Error(Fault::memory,
-                cat(purpose, ": ", human_bytes(double(bytes)), " do not fit on ", to_string(device_),
-                    " (free: ", human_bytes(double(available_bytes(device_))), "; held: ", largest_entries(3),
-                    "); lower model.dim or training.step_walks, or use a machine with more memory"));
+    throw Error(Fault::memory, cat(purpose, ": ", human_bytes(double(bytes)), " do not fit ",
+                                   mapped_ ? "in pinned host memory" : "on " + to_string(device_),
+                                   " (free: ", human_bytes(double(available_bytes(mapped_ ? Device{} : device_))),
+                                   "; held: ", largest_entries(3),
+                                   "); lower model.dim or training.step_walks, or use a machine with more memory"));
   held_[purpose] += bytes;
   total_ += bytes;
   peak_ = std::max(peak_, total_);
@@ -113,7 +114,9 @@ void* MemoryLedger::allocate(Offset bytes, const std::string& purpose) {
 
 void MemoryLedger::release(void* memory, Offset bytes, const std::string& purpose) noexcept {
   if (!memory) return;
-  if (device_.is_cuda()) {
+  if (mapped_) {
+    cuda_release_mapped(memory);
+  } else if (device_.is_cuda()) {
     cuda_release(memory);
   } else {
     release_host(memory, bytes);

@@ -1,0 +1,1 @@
+#include "graphscale/batch.hpp"

@@ -1,0 +1,1 @@
+#include "graphscale/optimizer.hpp"

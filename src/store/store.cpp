@@ -1,0 +1,1 @@
+#include "graphscale/store.hpp"
