@@ -18,6 +18,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "graphscale/batch.hpp"
 #include "graphscale/plan.hpp"
 
 #include "bench/support/skip_gram_work.hpp"
@@ -158,7 +159,24 @@ constexpr Case kRows{"limit: rows", "row", "8 dim bytes a row of both tables, in
 constexpr Case kUniform{"walks, uniform", "step", "20 bytes a step: node word 8, target 4, row read 4 and written 4"};
 constexpr Case kWeighted{"walks, weighted", "step", "28 bytes a step: as uniform, and an alias slot 8"};
 constexpr Case kNegatives{"negatives", "draw", "12 bytes a draw: alias slot 8, row written 4"};
+constexpr Case kUnique{"unique_rows", "position", "16 bytes a position: row 4, table entry 8, slot written 4"};
 constexpr Case kInitialize{"initialize_rows", "row", "4 dim bytes a row"};
+constexpr Case kGather{"gather_rows", "row", "8 dim bytes a row of the table, in a shuffled order"};
+constexpr Case kPack{"pack_rows fp16", "row", "6 dim bytes a row of the table, in a shuffled order"};
+constexpr const char* kGradientFormula = "encoded and added: 12 dim bytes a gradient, and its code's twice";
+constexpr std::pair<kernels::Compression, Case> kGradients[] = {
+    {kernels::Compression::none, {"gradients none", "row", kGradientFormula}},
+    {kernels::Compression::fp16, {"gradients fp16", "row", kGradientFormula}},
+    {kernels::Compression::int8, {"gradients int8", "row", kGradientFormula}},
+    {kernels::Compression::topk, {"gradients topk 1/8", "row", kGradientFormula}},
+    {kernels::Compression::onebit, {"gradients onebit", "row", kGradientFormula}}};
+constexpr const char* kUpdateFormula =
+    "12 dim bytes a row of the table, in a shuffled order, and 8 a column of its state";
+constexpr std::pair<kernels::Optimizer, Case> kUpdates[] = {
+    {kernels::Optimizer::sgd, {"update_rows sgd", "row", kUpdateFormula}},
+    {kernels::Optimizer::momentum, {"update_rows momentum", "row", kUpdateFormula}},
+    {kernels::Optimizer::adagrad, {"update_rows adagrad", "row", kUpdateFormula}},
+    {kernels::Optimizer::adam, {"update_rows adam", "row", kUpdateFormula}}};
 constexpr Case kTiles{
     "train_tiles", "pair",
     "a tile of c centres, x contexts, s negatives: 8 dim (c + x + s) bytes, 6 dim (pairs + c s) FLOP"};
@@ -319,12 +337,28 @@ void measure_sampling(const Options& options, Fixture& f, Report& report) {
                                       }},
                                  options.seconds, f.exec));
   const float scale = 0.5f / float(f.shape.dim);
-  report.add(kInitialize, measure({.run = [&] { f.ops().initialize_rows(f.model->centres(), scale, 1, f.exec); },
+  report.add(kInitialize, measure({.run = [&] { f.ops().initialize_rows(f.model->centres(), {}, scale, 1, f.exec); },
                                    .work =
                                        [&] {
                                          return Work{rows, 4.0 * f.shape.dim * rows, 0};
                                        }},
                                   options.seconds, f.exec));
+}
+
+/// A step's walks and negatives made unique, for rows of 8 owners.
+void measure_unique(const Options& options, Fixture& f, Report& report) {
+  const WalkTopology topology(f.graph.csr(), false, f.exec);
+  Batch batch(f.shape, f.step_walks, f.model->centres().count, f.exec);
+  const auto prepare = [&] {
+    f.next_walks();
+    batch.start(f.batch);
+    f.ops().make_walks(topology.view(), f.batch, batch.nodes(), f.exec);
+    f.ops().draw_negatives(f.negative_table->view(), f.batch, f.shape.tiles_per_walk, f.shape.shared_negatives,
+                           batch.negatives(), f.exec);
+  };
+  const auto work = [&] { return Work{double(batch.requested()), 16 * double(batch.requested()), 0}; };
+  const auto run = [&] { batch.deduplicate({8, {}, {}}, 0, {}, f.exec); };
+  report.add(kUnique, measure({.prepare = prepare, .run = run, .work = work}, options.seconds, f.exec));
 }
 
 /// Limits, tiles and pairs in turn.
@@ -343,7 +377,7 @@ void measure_training(const Options& options, Fixture& f, Report& report) {
       .run = [&] { f.ops().train_tiles(f.tiles(), f.exec); },
       .work = [&] { return bench::tile_work(f.pairs_of_results(), bench::count_walks(f.host_nodes(), f.shape), dim); }};
   const Repetition pairs{.prepare = prepare,
-                         .run = [&] { f.ops().train_pairs(f.tiles(), f.negative_table->view(), f.exec); },
+                         .run = [&] { f.ops().train_pairs(f.tiles(), f.negative_table->view().slots, f.exec); },
                          .work = [&] { return bench::pair_work(f.pairs_of_results(), f.config.model.negatives, dim); }};
 
   const std::vector<Rate> rates = bench::measure_in_turn(
@@ -358,6 +392,75 @@ void measure_training(const Options& options, Fixture& f, Report& report) {
   report.add_ratio("train_tiles / train_pairs", rates[3], rates[4]);
 }
 
+/// What an exchanged step does to a table beside its tiles, kLongest of its rows at a time.
+class ExchangeCases {
+ public:
+  explicit ExchangeCases(Fixture& fixture)
+      : f_(fixture),
+        table_(fixture.model->centres()),
+        count_(std::min(kLongest, table_.count)),
+        gradients_(fixture.ledger, count_ * table_.stride, "gradients"),
+        out_(fixture.ledger, count_ * table_.stride, "rows"),
+        curvature_(fixture.ledger, count_, "curvature"),
+        bytes_(fixture.ledger, count_ * (table_.dim + 3) * Offset(sizeof(float)), "wire"),
+        order_(fixture.ledger, count_, "rows of the table"),
+        slots_(fixture.ledger, count_, "slots"),
+        totals_(fixture.ledger, 1, "totals") {
+    fill(order_, table_.count), fill(slots_, count_);
+    f_.ops().initialize_rows(rows(gradients_), {}, 0.01f, 1, f_.exec);
+  }
+
+  void measure_all(double seconds, Report& report) {
+    const double dim = table_.dim;
+    const auto add = [&](const Case& of, double bytes_a_row, const std::function<void()>& run) {
+      const double rows = double(count_);
+      const auto work = [rows, bytes_a_row] { return Work{rows, bytes_a_row * rows, 0}; };
+      report.add(of, measure({.run = run, .work = work}, seconds, f_.exec));
+    };
+    add(kGather, 8 * dim, [&] { f_.ops().gather_rows(table_, order_.span(), rows(out_), f_.exec); });
+    add(kPack, 6 * dim,
+        [&] { f_.ops().pack_rows(table_, order_.span(), kernels::RowType::fp16, bytes_.data(), f_.exec); });
+    for (const auto& [kind, of] : kGradients) {
+      const kernels::GradientCodec codec{kind, table_.dim, std::max(1, table_.dim / 8)};
+      add(of, 12 * dim + 2 * codec.row_bytes(), [&] { send(codec); });
+    }
+    for (const auto& [optimizer, of] : kUpdates) {
+      const int columns = kernels::state_columns(optimizer, table_.dim);
+      const Buffer<float> state(f_.ledger, table_.count * padded_stride(columns), "state");
+      add(of, 12 * dim + 8 * columns, [&] { update(optimizer, columns, state); });
+    }
+  }
+
+ private:
+  static constexpr Offset kLongest = 1 << 17;  // rows: 64 MiB of 128 columns, more than a core's own caches
+
+  Rows<float> rows(const Buffer<float>& values) const { return {values.data(), count_, table_.dim, table_.stride}; }
+  void fill(const Buffer<RowId>& rows, Offset of) const {
+    std::vector<RowId> values(std::size_t(rows.size()));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = RowId(shuffled(i, std::uint64_t(of), 1));
+    copy_bytes(rows.data(), values.data(), rows.size() * Offset(sizeof(RowId)), f_.exec);
+    wait(f_.exec);
+  }
+  void send(const kernels::GradientCodec& codec) const {
+    f_.ops().encode_gradients(codec, rows(gradients_), curvature_.span(), {}, bytes_.data(), f_.exec);
+    f_.ops().add_coded(codec, bytes_.data(), slots_.span(), rows(out_), curvature_.span(), f_.exec);
+  }
+  void update(kernels::Optimizer optimizer, int columns, const Buffer<float>& state) const {
+    kernels::UpdateRule rule;
+    rule.optimizer = optimizer, rule.learning_rate = 0.001f, rule.max_row_step = 0.2f;
+    f_.ops().update_rows(table_, Rows<float>(state.data(), table_.count, columns, padded_stride(columns)),
+                         order_.span(), rows(gradients_), curvature_.span(), rule, totals_.span(), f_.exec);
+  }
+
+  Fixture& f_;
+  Rows<float> table_;
+  Offset count_;
+  Buffer<float> gradients_, out_, curvature_;
+  Buffer<char> bytes_;
+  Buffer<RowId> order_, slots_;
+  Buffer<kernels::UpdateTotals> totals_;
+};
+
 void run(const Options& options) {
   const Device device = choose_device(options.device);
   Report report(options, device);
@@ -366,6 +469,8 @@ void run(const Options& options) {
     report.start_size(fixture.graph.csr());
     measure_training(options, fixture, report);
     measure_sampling(options, fixture, report);
+    measure_unique(options, fixture, report);
+    ExchangeCases(fixture).measure_all(options.seconds, report);
   }
 }
 

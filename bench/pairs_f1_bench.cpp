@@ -69,7 +69,7 @@ class PairTrainer {
     kernels::TileBatch pairs;
     pairs.shape = shape_, pairs.walks = batch, pairs.nodes = nodes, pairs.results = results;
     pairs.centres = model_.centres(), pairs.contexts = model_.contexts(), pairs.learning_rate = float(rate);
-    ops.train_pairs(pairs, negative_table_.view(), exec_);
+    ops.train_pairs(pairs, negative_table_.view().slots, exec_);
     ops.add_totals(results, totals_.span(), exec_);
     return walks;
   }

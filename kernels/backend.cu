@@ -5,7 +5,7 @@ namespace gs::kernels::GS_BACKEND {
 
 void make_walks(const WalkGraph&, const WalkBatch&, Span<RowId>, const Exec&);
 void move_walkers(const WalkGraph&, const WalkBatch&, Span<const Walker>, Span<RowId>, const Exec&);
-void draw_negatives(Span<const AliasSlot>, const WalkBatch&, int, int, Span<RowId>, const Exec&);
+void draw_negatives(const RowDraw&, const WalkBatch&, int, int, Span<RowId>, const Exec&);
 void train_tiles(const TileBatch&, const Exec&);
 void train_pairs(const TileBatch&, Span<const AliasSlot>, const Exec&);
 void add_totals(Span<const TileResult>, Span<TrainTotals>, const Exec&);

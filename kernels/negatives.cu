@@ -7,36 +7,35 @@
 namespace gs::kernels::GS_BACKEND {
 
 struct DrawNegatives {
-  Span<const AliasSlot> table;
+  RowDraw table;
   WalkBatch batch;
-  Offset first_tile;  // of the epoch
-  int per_tile;
+  int tiles_per_walk, per_tile;
   Span<RowId> negatives;  // [tiles, s]
 
   GS_DEV void operator()(Offset first, int count) const {
     std::uint64_t slot[kFlock];
     std::uint32_t coin[kFlock];
     for (int f = 0; f < count; ++f) {
-      const Offset tile = first_tile + (first + f) / per_tile;
+      const Offset tile = batch.tile((first + f) / per_tile, tiles_per_walk);
       const Philox4 random =
           draw(batch.seed, batch.epoch, std::uint64_t(tile), std::uint32_t((first + f) % per_tile), Draw::negative);
-      slot[f] = below(random.low(), std::uint64_t(table.size));
+      slot[f] = below(random.low(), std::uint64_t(table.slots.size));
       coin[f] = random.word[2];
-      prefetch(&table[Offset(slot[f])]);
+      prefetch(&table.slots[Offset(slot[f])]);
     }
     for (int f = 0; f < count; ++f) {
-      const AliasSlot s = table[Offset(slot[f])];
-      negatives[first + f] = coin[f] < s.threshold ? RowId(slot[f]) : s.alias;
+      const AliasSlot s = table.slots[Offset(slot[f])];
+      negatives[first + f] = table.rows[coin[f] < s.threshold ? Offset(slot[f]) : Offset(s.alias)];
     }
   }
 };
 
-void draw_negatives(Span<const AliasSlot> table, const WalkBatch& batch, int tiles_per_walk, int per_tile,
+void draw_negatives(const RowDraw& table, const WalkBatch& batch, int tiles_per_walk, int per_tile,
                     Span<RowId> negatives, const Exec& exec) {
   GS_EXPECT(negatives.size == batch.count * tiles_per_walk * per_tile, "draw_negatives: ", negatives.size,
             " places for ", batch.count * tiles_per_walk, " tiles of ", per_tile);
-  for_each_flock("draw_negatives", negatives.size,
-                 DrawNegatives{table, batch, batch.first * tiles_per_walk, per_tile, negatives}, exec);
+  for_each_flock("draw_negatives", negatives.size, DrawNegatives{table, batch, tiles_per_walk, per_tile, negatives},
+                 exec);
 }
 
 }  // namespace gs::kernels::GS_BACKEND

@@ -17,7 +17,7 @@ struct Ops {
                        const Exec& exec);
 
   /// negatives [tiles, s] <- rows drawn from the alias table, keyed by (seed, epoch, tile). negatives.cu
-  void (*draw_negatives)(Span<const AliasSlot> table, const WalkBatch& batch, int tiles_per_walk, int per_tile,
+  void (*draw_negatives)(const RowDraw& table, const WalkBatch& batch, int tiles_per_walk, int per_tile,
                          Span<RowId> negatives, const Exec& exec);
 
   /// One skip-gram step a tile: in place, or gradients and curvatures added to batch.gradients with the tables only
@@ -37,7 +37,7 @@ struct Ops {
 
   /// The distinct rows of two lists and every position's slot: see UniqueRows. counts [1 + owners.count], host memory,
   /// is filled when the call returns (a GPU is waited for). On the CPU a group's rows are in order of first appearance,
-  /// on a GPU ascending. Throws internal where out is too small. unique.cu
+  /// on a GPU ascending. Throws internal where out is too small, and for slices on a GPU. unique.cu
   void (*unique_rows)(const RowLists& lists, const Owners& owners, RowId head_rows, const UniqueRows& out,
                       Span<GroupCounts> counts, const Exec& exec);
 

@@ -44,7 +44,7 @@ struct TrainPairs {
   /// or context is left out.
   GS_DEV void draw_negatives_of(const Team& team, Offset index, PairList& pairs) const {
     const int negatives = pairs.width - 1, count = pairs.count * negatives;
-    const auto tile = std::uint64_t(batch.walks.first * batch.shape.tiles_per_walk + index);
+    const auto tile = std::uint64_t(batch.walks.tile(index, batch.shape.tiles_per_walk));
     for (int first = 2 * kFlock * team.rank(); first < count; first += 2 * kFlock * team.size()) {
       std::uint32_t slot[2 * kFlock], coin[2 * kFlock];
 #pragma omp simd
@@ -72,6 +72,7 @@ void train_pairs(const TileBatch& batch, Span<const AliasSlot> table, const Exec
   const TileShape& shape = batch.shape;
   const Offset tiles = batch.walks.count * shape.tiles_per_walk;
   GS_EXPECT(batch.results.size == tiles, "train_pairs: ", batch.results.size, " results for ", tiles, " tiles");
+  GS_EXPECT(batch.gradients.empty(), "train_pairs trains in place: it sums no gradients");
   GS_EXPECT(shape.negatives >= 1 && shape.negatives == float(int(shape.negatives)), "train_pairs: ", shape.negatives,
             " negatives a pair; a whole number from 1 on is possible");
   const Offset scratch_bytes = PairList::bytes(shape) + PairProducts::scratch_bytes(shape);

@@ -31,7 +31,16 @@ GS_HD inline Philox4 philox4x32(Philox4 counter, std::uint64_t key) {
 }
 
 /// What a draw is for: equal (seed, epoch, index, step) of two purposes are independent.
-enum class Draw : std::uint32_t { walk = 0, window = 1, negative = 2, order = 3, initial = 4, edge = 5, split = 6 };
+enum class Draw : std::uint32_t {
+  walk = 0,
+  window = 1,
+  negative = 2,
+  order = 3,
+  initial = 4,
+  edge = 5,
+  split = 6,
+  rounding = 7
+};
 
 /// The random bits of (seed, epoch, index, step): index is a walk, tile, row or edge, by purpose. epoch < 2^28.
 GS_HD inline Philox4 draw(std::uint64_t seed, std::uint32_t epoch, std::uint64_t index, std::uint32_t step,
@@ -72,6 +81,12 @@ GS_HD inline std::uint64_t shuffled(std::uint64_t index, std::uint64_t count, st
     index = left << half_bits | right;
   } while (index >= count);
   return index;
+}
+
+/// Where walk `walk` of an epoch starts: every node once in each pass of `nodes` walks, in a seeded order.
+GS_HD inline RowId start_of_walk(std::uint64_t seed, std::uint32_t epoch, std::uint64_t walk, std::uint64_t nodes) {
+  const std::uint64_t key = draw(seed, epoch, walk / nodes, 0, Draw::order).low();
+  return RowId(shuffled(walk % nodes, nodes, key));
 }
 
 }  // namespace gs

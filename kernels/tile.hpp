@@ -33,7 +33,7 @@ GS_DEV Tile cut_tile(const TileBatch& batch, Offset index) {
   tile.negatives = &batch.negatives[index * shape.shared_negatives];
   tile.nodes = shape.walk_length;
   while (tile.nodes > 0 && tile.walk[tile.nodes - 1] == kNoRow) --tile.nodes;
-  tile.walk_index = batch.walks.first + walk;
+  tile.walk_index = batch.walks.walk(walk);
   tile.first_centre = int(index % shape.tiles_per_walk) * shape.centres();
   const int last_centre =
       tile.first_centre + shape.centres() < tile.nodes ? tile.first_centre + shape.centres() : tile.nodes;
@@ -53,6 +53,18 @@ GS_DEV RowId row_at(const Tile& tile, int p) {
 GS_DEV float* table_row_at(const TileBatch& batch, const Tile& tile, int p) {
   return (p < tile.centres ? batch.centres : batch.contexts).row(row_at(tile, p));
 }
+
+/// Where place p's step is added: to its table row, or to the row's gradient.
+GS_DEV float* stepped_row_at(const TileBatch& batch, const Tile& tile, int p) {
+  if (batch.gradients.empty()) return table_row_at(batch, tile, p);
+  return (p < tile.centres ? batch.gradients.centres : batch.gradients.contexts).row(row_at(tile, p));
+}
+GS_DEV float* curvature_at(const TileBatch& batch, const Tile& tile, int p) {
+  return &(p < tile.centres ? batch.gradients.centre_curvature : batch.gradients.context_curvature)[row_at(tile, p)];
+}
+
+/// A step is the log likelihood's gradient times this: the learning rate, or -1 where the loss's gradients are summed.
+GS_DEV float step_rate(const TileBatch& batch) { return batch.gradients.empty() ? batch.learning_rate : -1.0f; }
 
 /// Contexts of the centre at `position` on either side: the window, or word2vec's uniform draw from 1..window.
 GS_DEV int reach_of(const TileBatch& batch, const Tile& tile, int position) {

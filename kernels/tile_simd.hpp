@@ -22,19 +22,24 @@ class RowsAhead {
     tile_ = cut_tile(batch, index);
     line_count_ = int(batch.centres.stride * Offset(sizeof(float)) / 64);
     rows_ = tile_.empty() ? 0 : tile_.centres + tile_.contexts + batch.shape.shared_negatives;
-    if (rows_ * line_count_ > kMostLines) rows_ = 0;
+    if (rows_ * line_count_ > (batch.gradients.empty() ? kMostLines : kMostLines / 2)) rows_ = 0;
   }
 
   GS_DEV void ask_for_one() {
     if (next_ >= rows_) return;
-    const char* row = reinterpret_cast<const char*>(table_row_at(*batch_, tile_, next_++));
-    for (int line = 0; line < line_count_; ++line) prefetch(row + 64 * line);
+    ask_for(table_row_at(*batch_, tile_, next_));
+    if (!batch_->gradients.empty()) ask_for(stepped_row_at(*batch_, tile_, next_));
+    ++next_;
   }
   GS_DEV void ask_for_all() {
     while (next_ < rows_) ask_for_one();
   }
 
  private:
+  GS_DEV void ask_for(const float* row) const {
+    for (int line = 0; line < line_count_; ++line) prefetch(row + 16 * line);
+  }
+
   static constexpr int kMostLines = 4096;  // 256 KiB: this and the tile at work fit a second-level cache
 
   const TileBatch* batch_ = nullptr;
@@ -42,11 +47,35 @@ class RowsAhead {
   int rows_ = 0, next_ = 0, line_count_ = 0;
 };
 
-/// The work of one tile on one thread. Rows are pointers into the tables; a tile may hold a row several times.
+/// Where a tile's rows stand in two tables; a tile may hold a row several times.
+struct RowPointers {
+  static constexpr int kSpare = 4;  // a block may read this many row pointers past the last
+
+  float **centres, **contexts, **negatives;
+
+  static Offset count(const TileShape& shape) {
+    return shape.centres() + shape.contexts() + shape.shared_negatives + 3 * kSpare;
+  }
+
+  GS_DEV RowPointers(float** memory, const TileShape& shape, const Tile& tile, const Rows<float>& centre_table,
+                     const Rows<float>& context_table)
+      : centres(memory), contexts(centres + shape.centres() + kSpare), negatives(contexts + shape.contexts() + kSpare) {
+    find(centre_table, tile.walk + tile.first_centre, tile.centres, centres);
+    find(context_table, tile.walk + tile.first_context, tile.contexts, contexts);
+    find(context_table, tile.negatives, shape.shared_negatives, negatives);
+  }
+
+ private:
+  static GS_DEV void find(const Rows<float>& table, const RowId* ids, int count, float** out) {
+    for (int r = 0; r < count + kSpare; ++r) out[r] = table.row(ids[r < count ? r : count - 1]);
+  }
+};
+
+/// The work of one tile on one thread.
 class TileProducts {
  public:
   static Offset scratch_bytes(const TileShape& shape, Offset) {
-    return 4 * (Coefficients::floats(shape) + RowBounds::floats(shape)) + 8 * pointers(shape) +
+    return 4 * (Coefficients::floats(shape) + RowBounds::floats(shape)) + 16 * RowPointers::count(shape) +
            4 * padded_stride(shape.dim) * shape.centres() + 256;
   }
 
@@ -55,21 +84,13 @@ class TileProducts {
         tile_(tile),
         coefficients_(reinterpret_cast<float*>(team.scratch), batch.shape),
         bounds_(reinterpret_cast<float*>(team.scratch) + Coefficients::floats(batch.shape), batch.shape, tile),
-        columns_(int(batch.centres.stride)) {
-    const TileShape& shape = batch.shape;
-    centre_step_ = bounds_.norm + RowBounds::floats(shape);
-    centre_rows_ = reinterpret_cast<float**>(centre_step_ + padded_stride(shape.dim) * shape.centres());
-    context_rows_ = centre_rows_ + shape.centres() + kSpare;
-    negative_rows_ = context_rows_ + shape.contexts() + kSpare;
-    for (int i = 0; i < tile.centres + kSpare; ++i)
-      centre_rows_[i] = batch.centres.row(tile.walk[tile.first_centre + (i < tile.centres ? i : tile.centres - 1)]);
-    for (int j = 0; j < tile.contexts + kSpare; ++j)
-      context_rows_[j] =
-          batch.contexts.row(tile.walk[tile.first_context + (j < tile.contexts ? j : tile.contexts - 1)]);
-    for (int s = 0; s < shape.shared_negatives + kSpare; ++s)
-      negative_rows_[s] =
-          batch.contexts.row(tile.negatives[s < shape.shared_negatives ? s : shape.shared_negatives - 1]);
-  }
+        columns_(int(batch.centres.stride)),
+        centre_step_(bounds_.norm + RowBounds::floats(batch.shape)),
+        rows_(reinterpret_cast<float**>(centre_step_ + padded_stride(batch.shape.dim) * batch.shape.centres()),
+              batch.shape, tile, batch.centres, batch.contexts),
+        stepped_(batch.gradients.empty() ? rows_
+                                         : RowPointers(rows_.centres + RowPointers::count(batch.shape), batch.shape,
+                                                       tile, batch.gradients.centres, batch.gradients.contexts)) {}
 
   /// next: the tile whose rows are asked for meanwhile, or kNone.
   GS_DEV TileResult train(Offset next) {
@@ -85,7 +106,7 @@ class TileProducts {
     step_negatives();
     ahead_.ask_for_all();
     for (int i = 0; i < tile_.centres; ++i) {
-      float* row = centre_rows_[i];
+      float* row = stepped_.centres[i];
       const float* step = centre_step_ + Offset(i) * columns_;
       const float factor = bounds_.norm[i];
       for (int c = 0; c < columns_; c += kLanes) store(row + c, load(row + c) + factor * load(step + c));
@@ -94,11 +115,7 @@ class TileProducts {
   }
 
  private:
-  static constexpr int kSpare = 4;  // a block may read this many row pointers past the last
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  static Offset pointers(const TileShape& shape) {
-    return shape.centres() + shape.contexts() + shape.shared_negatives + 3 * kSpare;
-  }
 
   GS_DEV void draw_reaches() {
 #pragma omp simd
@@ -116,7 +133,8 @@ class TileProducts {
       const int at = tile_.first_centre + i, reach = k.reach[i];
       const int first = first_of_window(at, reach), last = last_of_window(tile_, at, reach);
       for (int j = first; j <= last; j += kBlock) {
-        const Vec scores = dot_block<1, kBlock>(centre_rows_ + i, context_rows_ + (j - tile_.first_context), columns_);
+        const Vec scores =
+            dot_block<1, kBlock>(rows_.centres + i, rows_.contexts + (j - tile_.first_context), columns_);
         std::memcpy(&k.band_at(i, at, j), &scores, kBlock * sizeof(float));
       }
       for (int b = 1; b < kBlock; ++b) k.band_at(i, at, last + b) = kInfinity;  // what the last block wrote beyond
@@ -131,7 +149,7 @@ class TileProducts {
     for (int i = 0; i < tile_.centres; i += X) {
       ahead_.ask_for_one();
       for (int s = 0; s < negatives; s += Y) {
-        const Vec scores = dot_block<X, Y>(centre_rows_ + i, negative_rows_ + s, columns_);
+        const Vec scores = dot_block<X, Y>(rows_.centres + i, rows_.negatives + s, columns_);
         for (int a = 0; a < X; ++a)
           std::memcpy(&k.dense_at(i + a, s), reinterpret_cast<const float*>(&scores) + a * Y, Y * sizeof(float));
       }
@@ -161,9 +179,10 @@ class TileProducts {
       if (std::abs(tile_.first_centre + i - j) <= coefficients_.reach[i]) coefficients_.dense_at(i, s) = -kInfinity;
   }
 
-  /// Scores become learning-rate-scaled gradients of the log likelihood.
+  /// Scores become gradients of the log likelihood, times the step's rate.
   GS_DEV TileResult coefficients() {
     const Coefficients& k = coefficients_;
+    const float rate = step_rate(batch_);
     TileResult result;
     SoftplusSum positive;
     Vec negative = {};
@@ -172,8 +191,8 @@ class TileProducts {
       const int pairs = last_of_window(tile_, at, k.reach[i]) - first_of_window(at, k.reach[i]);
       const float share = batch_.shape.negatives * float(pairs) / float(batch_.shape.shared_negatives);
       SoftplusSum of_centre;
-      sigmas(k.band + Offset(i) * k.band_stride, k.band_stride, -1, batch_.learning_rate, positive);
-      sigmas(k.dense + Offset(i) * k.dense_stride, k.dense_stride, 1, -batch_.learning_rate * share, of_centre);
+      sigmas(k.band + Offset(i) * k.band_stride, k.band_stride, -1, rate, positive);
+      sigmas(k.dense + Offset(i) * k.dense_stride, k.dense_stride, 1, -rate * share, of_centre);
       negative += share * of_centre.lanes();
       result.pairs += std::uint32_t(pairs);
     }
@@ -184,7 +203,7 @@ class TileProducts {
   }
 
   GS_DEV void squared_norms(const float* const* rows, int count, float* out) const {
-    for (int r = 0; r < count; r += 4) {  // kSpare pointers past the last may be read
+    for (int r = 0; r < count; r += 4) {  // RowPointers has spare ones
       Vec acc[4] = {};
       for (int c = 0; c < columns_; c += kLanes)
         for (int b = 0; b < 4; ++b) {
@@ -196,17 +215,22 @@ class TileProducts {
     }
   }
 
-  /// The factor of every place's step into bounds_.norm.
+  /// The factor of every place's step into bounds_.norm; beside gradients, which are never shortened, the curvatures.
   GS_DEV void bound_steps() {
     const int negatives = batch_.shape.shared_negatives, places = bounds_.negative(negatives);
-    if (batch_.curvature_limit <= 0) {
+    const bool in_place = batch_.gradients.empty();
+    if (!in_place || batch_.curvature_limit > 0) {
+      squared_norms(rows_.centres, tile_.centres, bounds_.norm);
+      squared_norms(rows_.contexts, tile_.contexts, bounds_.norm + bounds_.context(0));
+      squared_norms(rows_.negatives, negatives, bounds_.norm + bounds_.negative(0));
+      sum_masses();
+    }
+    if (!in_place)
+      for (int p = 0; p < places; ++p) add_to(curvature_at(batch_, tile_, p), bounds_.mass[p]);
+    if (!in_place || batch_.curvature_limit <= 0) {
       for (int p = 0; p < places; ++p) bounds_.norm[p] = 1;
       return;
     }
-    squared_norms(centre_rows_, tile_.centres, bounds_.norm);
-    squared_norms(context_rows_, tile_.contexts, bounds_.norm + bounds_.context(0));
-    squared_norms(negative_rows_, negatives, bounds_.norm + bounds_.negative(0));
-    sum_masses();
     for (int p = 0; p < places; ++p) bounds_.row[p] = int(row_at(tile_, p));
     shorten(0, tile_.centres);
     shorten(bounds_.context(0), places);
@@ -229,7 +253,7 @@ class TileProducts {
   GS_DEV void sum_masses() {
     const Coefficients& k = coefficients_;
     const int negatives = batch_.shape.shared_negatives;
-    const float quarter = batch_.learning_rate / 4;
+    const float quarter = std::abs(step_rate(batch_)) / 4;
     const float* context_norm = bounds_.norm + bounds_.context(0);
     float* context_mass = bounds_.mass + bounds_.context(0);
     float* up_to = bounds_.prefix;  // [contexts + 1], sums of context_norm before each
@@ -270,8 +294,8 @@ class TileProducts {
         last = last2 > last ? last2 : last;
       }
       const WeightedRows parts[2] = {
-          {negative_rows_, &k.dense_at(i, 0), 1, k.dense_stride, batch_.shape.shared_negatives},
-          {context_rows_ + (first - tile_.first_context), &k.band_at(i, at, first), 1, k.band_stride - 1,
+          {rows_.negatives, &k.dense_at(i, 0), 1, k.dense_stride, batch_.shape.shared_negatives},
+          {rows_.contexts + (first - tile_.first_context), &k.band_at(i, at, first), 1, k.band_stride - 1,
            last - first + 1}};
       weighted_sums(parts, columns_, [&](int output, int column, Vec sum) {
         if (output <= one_more) store(centre_step_ + Offset(i + output) * columns_ + column, sum);
@@ -290,9 +314,9 @@ class TileProducts {
       const int centre = first - tile_.first_centre;
       const float* factor = bounds_.norm + bounds_.context(j);
       const WeightedRows parts[1] = {
-          {centre_rows_ + centre, &k.band_at(centre, first, at), k.band_stride - 1, 1, last - first + 1}};
+          {rows_.centres + centre, &k.band_at(centre, first, at), k.band_stride - 1, 1, last - first + 1}};
       weighted_sums(parts, columns_, [&](int output, int column, Vec sum) {
-        float* row = context_rows_[j + output] + column;
+        float* row = stepped_.contexts[j + output] + column;
         if (output <= one_more) store(row, load(row) + factor[output] * sum);
       });
     }
@@ -304,9 +328,9 @@ class TileProducts {
       ahead_.ask_for_one();
       const bool one_more = s + 1 < batch_.shape.shared_negatives;
       const float* factor = bounds_.norm + bounds_.negative(s);
-      const WeightedRows parts[1] = {{centre_rows_, &k.dense_at(0, s), k.dense_stride, 1, tile_.centres}};
+      const WeightedRows parts[1] = {{rows_.centres, &k.dense_at(0, s), k.dense_stride, 1, tile_.centres}};
       weighted_sums(parts, columns_, [&](int output, int column, Vec sum) {
-        float* row = negative_rows_[s + output] + column;
+        float* row = stepped_.negatives[s + output] + column;
         if (output == 0 || one_more) store(row, load(row) + factor[output] * sum);
       });
     }
@@ -317,11 +341,9 @@ class TileProducts {
   Coefficients coefficients_;
   RowBounds bounds_;
   int columns_;
+  float* centre_step_;          // [centres, columns]
+  RowPointers rows_, stepped_;  // what is read, and what steps are added to: the same rows in place
   RowsAhead ahead_;
-  float* centre_step_;  // [centres, columns]
-  float** centre_rows_;
-  float** context_rows_;
-  float** negative_rows_;
 };
 
 }  // namespace gs::kernels::GS_BACKEND::simd

@@ -181,12 +181,15 @@ class TileProducts {
       }
   }
 
-  /// The factor of every place's step into bounds_.norm.
+  /// The factor of every place's step into bounds_.norm; beside gradients, which are never shortened, the curvatures.
   GS_DEV void bound_steps() {
-    const float limit = batch_.curvature_limit;
-    if (limit > 0) {
-      for (int p = team_.rank(); p < places(); p += team_.size())
-        bounds_.mass[p] = batch_.learning_rate / 4 * mass_of(p);
+    const bool in_place = batch_.gradients.empty();
+    const float limit = in_place ? batch_.curvature_limit : 0, quarter = fabsf(step_rate(batch_)) / 4;
+    if (limit > 0 || !in_place) {
+      for (int p = team_.rank(); p < places(); p += team_.size()) {
+        bounds_.mass[p] = quarter * mass_of(p);
+        if (!in_place) add_to(curvature_at(batch_, tile_, p), bounds_.mass[p]);
+      }
       team_.sync();
     }
     for (int p = team_.rank(); p < places(); p += team_.size()) {
@@ -248,10 +251,11 @@ class TileProducts {
     return (y < 0 ? 0.0f : y) + log1pf(e);
   }
 
-  /// Scores become learning-rate-scaled gradients of the log likelihood; outside windows and masks they become 0.
+  /// Scores become gradients of the log likelihood, times the step's rate; outside windows and masks they become 0.
   GS_DEV TileResult coefficients() {
     const Coefficients& k = coefficients_;
     const int span = 2 * k.window + 1, negatives = batch_.shape.shared_negatives;
+    const float rate = step_rate(batch_);
     float loss = 0;
     for (int cell = team_.rank(); cell < tile_.centres * (span + negatives); cell += team_.size()) {
       const int i = cell / (span + negatives), c = cell % (span + negatives), at = tile_.first_centre + i;
@@ -261,7 +265,7 @@ class TileProducts {
         const bool inside =
             j != at && j >= first_of_window(at, k.reach[i]) && j <= last_of_window(tile_, at, k.reach[i]);
         if (inside) {
-          loss += sigma(score, -1, batch_.learning_rate);
+          loss += sigma(score, -1, rate);
         } else {
           score = 0;
         }
@@ -271,7 +275,7 @@ class TileProducts {
         if (is_masked(i, tile_.negatives[c - span])) {
           score = 0;
         } else {
-          loss += share * sigma(score, 1, -batch_.learning_rate * share);
+          loss += share * sigma(score, 1, -rate * share);
         }
       }
     }
@@ -287,7 +291,7 @@ class TileProducts {
 
   // -------------------------------------------------------------------------------------------------------- steps
 
-  /// Adds the slab's columns of every row's step to the tables.
+  /// Adds the slab's columns of every row's step to where it goes.
   GS_DEV void step(int column) {
     const int packs = width(column) / kPack, groups_c = (tile_.centres + 3) / 4, groups_x = (tile_.contexts + 3) / 4,
               groups_n = (batch_.shape.shared_negatives + 3) / 4;
@@ -309,7 +313,7 @@ class TileProducts {
       GS_UNROLL
       for (int o = 0; o < 4; ++o)
         if (first + o < rows)
-          add_to(table_row_at(batch_, tile_, first + o) + column + at, scaled(bounds_.norm[first + o], sum[o]));
+          add_to(stepped_row_at(batch_, tile_, first + o) + column + at, scaled(bounds_.norm[first + o], sum[o]));
     }
   }
 

@@ -13,6 +13,19 @@ struct AliasSlot {
   std::uint32_t alias = 0;
 };
 
+/// Global rows in the order of something's own numbering: a list, or first, first + step, ...
+struct RowSequence {
+  RowId first = 0, step = 1;
+  Span<const RowId> list{};
+  GS_HD RowId operator[](Offset i) const { return list.empty() ? RowId(first + i * step) : list[i]; }
+};
+
+/// Rows to draw by an alias table: slot i stands for rows[i].
+struct RowDraw {
+  Span<const AliasSlot> slots;
+  RowSequence rows{};
+};
+
 /// A node's arcs in one word: first arc in the low 40 bits, degree above. kManyArcs: the degree stands in `offsets`.
 using PackedArcs = std::uint64_t;
 inline constexpr std::uint64_t kManyArcs = 0xFFFFFF;
@@ -26,8 +39,8 @@ struct WalkGraph {
   Span<const AliasSlot> arc_alias;  ///< [arcs], alias = an arc's place among its node's; empty: uniform
 };
 
-/// Walks first .. first + count of an epoch that has `passes` over all nodes; walk i starts at a node of its own in
-/// each pass, in a seeded order.
+/// Walks of an epoch: first .. first + count, or the chosen ones. In each pass of n walks every node starts one, in a
+/// seeded order.
 struct WalkBatch {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
@@ -35,7 +48,12 @@ struct WalkBatch {
   int length = 0;               ///< nodes in a walk
   Span<const Offset> chosen{};  ///< [count]: these walks of the epoch instead; empty: first, first + 1 ...
 
+  /// The epoch's numbers of the batch's walk i, and of its tile i: what draws are keyed by.
   GS_HD Offset walk(Offset i) const { return chosen.empty() ? first + i : chosen[i]; }
+  GS_HD Offset tile(Offset i, int tiles_per_walk) const {
+    return chosen.empty() ? first * tiles_per_walk + i
+                          : chosen[i / tiles_per_walk] * tiles_per_walk + i % tiles_per_walk;
+  }
 };
 
 /// How walks are cut into tiles, and what a tile trains.
@@ -109,13 +127,6 @@ struct Owners {
   }
 };
 
-/// Global rows in the order of something's own numbering: a list, or first, first + step, ...
-struct RowSequence {
-  RowId first = 0, step = 1;
-  Span<const RowId> list{};
-  GS_HD RowId operator[](Offset i) const { return list.empty() ? RowId(first + i * step) : list[i]; }
-};
-
 /// A walker at the rank that owns its node.
 struct Walker {
   Offset walk = 0;  ///< of the epoch; keys its draws
@@ -159,27 +170,57 @@ struct RowLists {
 /// group rows of the first list come first. A slot is a place in `rows`.
 struct UniqueRows {
   Span<RowId> rows;                       ///< [capacity >= distinct rows]
-  Span<RowId> local_rows;                 ///< [capacity] their numbers at the owner; of the head, the rows themselves
+  Span<RowId> local_rows;                 ///< [capacity] their numbers at the owner; of the head, the rows themselves;
+                                          ///< the same memory as `rows` where both hold the same (one owner)
   Span<RowId> first_slots, second_slots;  ///< as long as the lists; kNoRow stays kNoRow
+  Span<char> scratch;                     ///< [unique_scratch_bytes] or more, aligned to 16; nothing is kept in it
 };
 struct GroupCounts {
-  Offset rows = 0, first_rows = 0;
+  Offset rows = 0, first_rows = 0;                   ///< distinct ones
+  Offset first_positions = 0, second_positions = 0;  ///< places in either list that hold them
 };
 
-/// How gradients travel. Every coded row is `row_bytes` long and ends with its curvature (float32).
-enum class Compression : int { none, fp16, int8, topk, onebit };
+/// Scratch of unique_rows for `positions` in both lists and `capacity` distinct rows. CPU: the rows as they are found,
+/// and a hash table of 8-byte entries, at most half full. CUDA: keys and positions of a radix sort, each twice; runs;
+/// three arrays to sort the distinct rows; and CUB's own, below a quarter of a byte a position beside 1 MiB.
+GS_HD constexpr Offset unique_scratch_bytes(Offset positions, Offset capacity, bool cuda) {
+  if (cuda) return 4 * (5 * positions + 3 * capacity) + positions / 4 + (1 << 20);
+  Offset entries = 16;
+  while (entries < 2 * capacity) entries *= 2;
+  return 8 * entries + 4 * capacity;
+}
+
+/// How gradients travel. A coded row is its values, then its curvature (float32); each part is padded with zeros to
+/// whole words. A gradient that is not finite is not finite either when decoded: in that column (none, fp16, topk), in
+/// the columns of its sign (onebit), or in all (int8). So is one that fp16 cannot hold.
+enum class Compression : int {
+  none,    ///< float32 [dim]
+  fp16,    ///< fp16 [dim], rounded to the nearest
+  int8,    ///< scale = largest size / 127, then [dim] bytes: value / scale, rounded to the nearest
+  topk,    ///< the `keep` values of largest size, of equal ones the first: float32 [keep], then columns uint16 [keep]
+  onebit,  ///< means of the values below 0 and of the others, then a bit a column: set where it is one of the others
+};
 struct GradientCodec {
   Compression kind = Compression::none;
   int dim = 0;
-  int keep = 0;  ///< topk: values of largest size that are sent, at most dim
-  GS_HD int row_bytes() const;
+  int keep = 0;  ///< topk only: from 1 to dim
+  GS_HD int row_bytes() const {
+    const int none = 4 * dim, fp16 = (2 * dim + 3) / 4 * 4, int8 = 4 + (dim + 3) / 4 * 4;
+    const int topk = 4 * keep + (2 * keep + 3) / 4 * 4, onebit = 8 + (dim + 31) / 32 * 4;
+    return 4 + (kind == Compression::none   ? none
+                : kind == Compression::fp16 ? fp16
+                : kind == Compression::int8 ? int8
+                : kind == Compression::topk ? topk
+                                            : onebit);
+  }
 };
 
-/// What lossy codecs left out of earlier gradients of a row, added to its next one (error feedback): rows below
-/// residual.count have one, of others what is left out is lost. Empty: none.
+/// What topk and onebit left out of earlier gradients of a row, added to its next one (error feedback; Seide et al.,
+/// "1-bit stochastic gradient descent", 2014): rows below residual.count have one, of others what is left out is lost.
+/// Empty: none. Other codecs do not touch it.
 struct Feedback {
   Rows<float> residual;    ///< [rows, dim]
-  Span<const RowId> rows;  ///< [n] the coded gradients' global rows
+  Span<const RowId> rows;  ///< [n] the coded gradients' global rows, none twice unless exec has one thread on the CPU
 };
 
 enum class Optimizer : int { sgd, momentum, adagrad, adam };
@@ -193,10 +234,11 @@ struct UpdateRule {
   float epsilon = 1e-8f;
   float weight_decay = 0;     ///< decoupled: row -= learning_rate * weight_decay * row
   float clip_gradient = 0;    ///< largest L2 norm of a row's gradient; 0: any
-  float curvature_limit = 0;  ///< sgd: the step is shortened where learning_rate * curvature exceeds this; 0: never
+  float curvature_limit = 0;  ///< the gradient is shortened where learning_rate * curvature exceeds this; 0: never
   float max_row_step = 0;     ///< largest L2 norm of a row's step; 0: any
-  std::uint64_t seed = 0;     ///< of stochastic rounding, keyed by (seed, step, row)
+  std::uint64_t seed = 0;     ///< of stochastic rounding, keyed by (seed, step, row, column)
   std::uint32_t step = 0;
+  RowSequence rows{};  ///< the local rows' global ones, which key the rounding: the same bits wherever a row lies
 };
 GS_HD constexpr int state_columns(Optimizer optimizer, int dim) {
   return optimizer == Optimizer::sgd        ? 0

@@ -3,57 +3,37 @@
 // A unit is a flock of walkers that take each step together. On CUDA a flock is one walker on one thread, and other
 // warps hide its two dependent reads a step; on the CPU it is 64 walkers on one thread, whose reads are prefetched one
 // stage ahead (draw, pick an arc, follow it). Every draw is keyed by (seed, epoch, walk, step): the order of work and
-// the flock's size change nothing.
+// the flock's size change nothing, nor does it matter which rank takes the step.
 #include "kernels/exec.hpp"
 #include "kernels/ops.hpp"
 
 namespace gs::kernels::GS_BACKEND {
 
-/// Where walk `walk` of the epoch starts: every node once in each pass of n walks, in a seeded order.
-GS_DEV RowId start_of_walk(const WalkBatch& batch, std::uint64_t walk, std::uint64_t nodes) {
-  const std::uint64_t key = draw(batch.seed, batch.epoch, walk / nodes, 0, Draw::order).low();
-  return RowId(shuffled(walk % nodes, nodes, key));
-}
-
-struct MakeWalks {
+/// One step of a flock along the graph's arcs.
+struct FlockStep {
   WalkGraph graph;
-  WalkBatch batch;
-  Span<RowId> nodes;  // [count, l]
+  std::uint64_t seed;
+  std::uint32_t epoch;
 
-  GS_DEV void operator()(Offset first, int count) const {
-    RowId at[kFlock];
-    Offset arc[kFlock];
-    for (int f = 0; f < count; ++f) {
-      at[f] = start_of_walk(batch, std::uint64_t(batch.first + first + f), std::uint64_t(graph.arcs.size));
-      prefetch(&graph.arcs[at[f]]);
-      nodes[(first + f) * batch.length] = at[f];
-    }
-    for (int step = 1; step < batch.length; ++step) {
-      std::uint64_t bits[kFlock];
-      std::uint32_t coin[kFlock];
-      draw_flock(first, count, step, bits, coin);
-      for (int f = 0; f < count; ++f) arc[f] = pick_arc(at[f], bits[f]);
-      if (!graph.arc_alias.empty())
-        for (int f = 0; f < count; ++f) arc[f] = weigh_arc(at[f], arc[f], coin[f]);
-      for (int f = 0; f < count; ++f) {
-        at[f] = arc[f] < 0 ? kNoRow : graph.targets[arc[f]];
-        if (at[f] != kNoRow) prefetch(&graph.arcs[at[f]]);
-        nodes[(first + f) * batch.length + step] = at[f];
-      }
-    }
-  }
-
- private:
-  GS_DEV void draw_flock(Offset first, int count, int step, std::uint64_t* bits, std::uint32_t* coin) const {
+  /// at[f] <- where walker f goes from node at[f]: kNoRow where no arc leads on. step_of(f): its place in its walk.
+  template <class StepOf>
+  GS_DEV void operator()(int count, const std::uint64_t* walk, const StepOf& step_of, RowId* at) const {
+    std::uint64_t bits[kFlock];
+    std::uint32_t coin[kFlock];
 #pragma omp simd
     for (int f = 0; f < count; ++f) {
-      const Philox4 random =
-          draw(batch.seed, batch.epoch, std::uint64_t(batch.first + first + f), std::uint32_t(step), Draw::walk);
+      const Philox4 random = draw(seed, epoch, walk[f], step_of(f), Draw::walk);
       bits[f] = random.low();
       coin[f] = random.word[2];
     }
+    Offset arc[kFlock];
+    for (int f = 0; f < count; ++f) arc[f] = pick_arc(at[f], bits[f]);
+    if (!graph.arc_alias.empty())
+      for (int f = 0; f < count; ++f) arc[f] = weigh_arc(at[f], arc[f], coin[f]);
+    for (int f = 0; f < count; ++f) at[f] = arc[f] < 0 ? kNoRow : graph.targets[arc[f]];
   }
 
+ private:
   GS_DEV Offset first_arc(RowId node) const {
     return Offset(graph.arcs[node] & ((std::uint64_t(1) << kFirstArcBits) - 1));
   }
@@ -82,15 +62,65 @@ struct MakeWalks {
   }
 };
 
+struct MakeWalks {
+  FlockStep move;
+  WalkBatch batch;
+  Span<RowId> nodes;  // [count, l]
+
+  GS_DEV void operator()(Offset first, int count) const {
+    const Span<const PackedArcs> arcs = move.graph.arcs;
+    std::uint64_t walk[kFlock];
+    RowId at[kFlock];
+    for (int f = 0; f < count; ++f) {
+      walk[f] = std::uint64_t(batch.walk(first + f));
+      at[f] = start_of_walk(batch.seed, batch.epoch, walk[f], std::uint64_t(arcs.size));
+      prefetch(&arcs[at[f]]);
+      nodes[(first + f) * batch.length] = at[f];
+    }
+    for (int step = 1; step < batch.length; ++step) {
+      move(
+          count, walk, [step](int) { return std::uint32_t(step); }, at);
+      for (int f = 0; f < count; ++f) {
+        if (at[f] != kNoRow) prefetch(&arcs[at[f]]);
+        nodes[(first + f) * batch.length + step] = at[f];
+      }
+    }
+  }
+};
+
+struct MoveWalkers {
+  FlockStep move;
+  Span<const Walker> walkers;
+  Span<RowId> next;
+
+  GS_DEV void operator()(Offset first, int count) const {
+    std::uint64_t walk[kFlock];
+    std::uint32_t step[kFlock];
+    RowId at[kFlock];
+    for (int f = 0; f < count; ++f) {
+      const Walker walker = walkers[first + f];
+      walk[f] = std::uint64_t(walker.walk), step[f] = walker.step, at[f] = walker.local_row;
+      prefetch(&move.graph.arcs[at[f]]);
+    }
+    move(
+        count, walk, [&step](int f) { return step[f]; }, at);
+    for (int f = 0; f < count; ++f) next[first + f] = at[f];
+  }
+};
+
 void make_walks(const WalkGraph& graph, const WalkBatch& batch, Span<RowId> nodes, const Exec& exec) {
   GS_EXPECT(nodes.size == batch.count * batch.length, "make_walks: ", nodes.size, " places for ", batch.count,
             " walks of ", batch.length);
   GS_EXPECT(graph.arcs.size > 0 || batch.count == 0, "make_walks: a graph without nodes");
-  for_each_flock("make_walks", batch.count, MakeWalks{graph, batch, nodes}, exec);
+  GS_EXPECT(batch.chosen.empty() || batch.chosen.size == batch.count, "make_walks: ", batch.chosen.size,
+            " chosen walks for a batch of ", batch.count);
+  for_each_flock("make_walks", batch.count, MakeWalks{{graph, batch.seed, batch.epoch}, batch, nodes}, exec);
 }
 
-void move_walkers(const WalkGraph&, const WalkBatch&, Span<const Walker>, Span<RowId>, const Exec&) {
-  throw Error(Fault::internal, "move_walkers");
+void move_walkers(const WalkGraph& graph, const WalkBatch& batch, Span<const Walker> walkers, Span<RowId> next,
+                  const Exec& exec) {
+  GS_EXPECT(next.size == walkers.size, "move_walkers: ", next.size, " places for ", walkers.size, " walkers");
+  for_each_flock("move_walkers", walkers.size, MoveWalkers{{graph, batch.seed, batch.epoch}, walkers, next}, exec);
 }
 
 }  // namespace gs::kernels::GS_BACKEND

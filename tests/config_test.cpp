@@ -119,7 +119,7 @@ TEST_F(ConfigFile, NamesTheSectionThatAMisplacedKeyBelongsTo) {
 TEST_F(ConfigFile, NamesTheNearestSection) {
   EXPECT_EQ(refusal(R"({"modle": {}})"), ": /modle: no such section; did you mean /model?");
   EXPECT_EQ(refusal(R"({"xyz": {}})"),
-            ": /xyz: no such section; the sections are model, sampler, training, run, metrics");
+            ": /xyz: no such section; the sections are model, sampler, training, run, ranks, store, exchange, metrics");
 }
 
 TEST_F(ConfigFile, RefusesAKeyGivenTwice) {
@@ -193,7 +193,7 @@ TEST_F(ConfigFlags, RefuseWhatIsOutOfRange) {
 
 TEST_F(ConfigFlags, NameTheNearestChoice) {
   EXPECT_EQ(refusal("schedule", "liner"),
-            "--schedule: \"liner\" is not a valid value; expected linear or constant; did you mean linear?");
+            "--schedule: \"liner\" is not a valid value; expected linear, cosine or constant; did you mean linear?");
 }
 
 TEST_F(ConfigFlags, NameTheNearestOption) {
@@ -226,6 +226,37 @@ TEST(Config, RefusesContradictions) {
   rates.training.schedule = "constant", device.run.device = "auto";
   EXPECT_NO_THROW(check_config(rates));
   EXPECT_NO_THROW(check_config(device));
+}
+
+TEST(Config, RefusesWhatADeterministicRunCannotHave) {
+  const auto refused = [](auto&& change) {
+    Config config;
+    config.training.deterministic = true;
+    change(config);
+    return sentence_of([&] { check_config(config); });
+  };
+
+  EXPECT_NE(refused([](Config& c) { c.sampler.negatives_from = "local"; }).find("negatives_from local"),
+            std::string::npos);
+  EXPECT_NE(refused([](Config& c) { c.store.replicated_rows = 5; }).find("store.replicated_rows"), std::string::npos);
+  EXPECT_NE(refused([](Config& c) { c.exchange.compression = "topk"; }).find("compression topk"), std::string::npos);
+  EXPECT_EQ(refused([](Config& c) { c.exchange.compression = "int8"; }), "");
+}
+
+TEST(Config, RefusesWhatAllreduceCannotHave) {
+  const auto refused = [](auto&& change) {
+    Config config;
+    config.exchange.method = "allreduce";
+    change(config);
+    return sentence_of([&] { check_config(config); });
+  };
+
+  EXPECT_NE(refused([](Config& c) { c.ranks.compute = "0"; }).find("ranks.compute"), std::string::npos);
+  EXPECT_NE(refused([](Config& c) { c.exchange.compression = "int8"; }).find("exchange.compression"),
+            std::string::npos);
+  EXPECT_NE(refused([](Config& c) { c.store.replicated_rows = 5; }).find("store.replicated_rows"), std::string::npos);
+  EXPECT_NE(refused([](Config& c) { c.store.placement = "partition"; }).find("store.placement"), std::string::npos);
+  EXPECT_EQ(refused([](Config&) {}), "");
 }
 
 TEST(Config, ReadsBooleansInEverySpellingAndNothingElse) {
@@ -273,7 +304,8 @@ TEST(Options, AreListedForPeople) {
   EXPECT_NE(text.find("sampler.walk_length (--walk-length), integer, 2 to 1024 nodes, default 40\n"
                       "    nodes in one walk, its start among them\n"),
             std::string::npos);
-  EXPECT_NE(text.find("training.schedule (--schedule), string, linear or constant, default linear"), std::string::npos);
+  EXPECT_NE(text.find("training.schedule (--schedule), string, linear, cosine or constant, default linear"),
+            std::string::npos);
 }
 
 TEST(Options, AreListedAsJson) {
@@ -295,7 +327,7 @@ TEST(Options, HaveASchemaThatClosesEverySection) {
   const auto& training = schema["properties"]["training"];
   EXPECT_EQ(training["additionalProperties"], false);
   EXPECT_EQ(training["properties"]["seed"]["maximum"], std::numeric_limits<std::uint64_t>::max());
-  EXPECT_EQ(training["properties"]["schedule"]["enum"], nlohmann::json({"linear", "constant"}));
+  EXPECT_EQ(training["properties"]["schedule"]["enum"], nlohmann::json({"linear", "cosine", "constant"}));
   EXPECT_EQ(training["properties"]["epochs"]["type"], "integer");
 }
 

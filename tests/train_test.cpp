@@ -15,22 +15,6 @@ namespace {
 
 // ------------------------------------------------------------------------------------------------------ learning rate
 
-TEST(LearningRate, FallsEvenlyFromTheFirstToTheLast) {
-  TrainingConfig training;
-  training.learning_rate = 0.4, training.final_learning_rate = 0.1;
-
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 0), 0.4);
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 0.5), 0.25);
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 1), 0.1);
-}
-
-TEST(LearningRate, StaysWhereConstant) {
-  TrainingConfig training;
-  training.learning_rate = 0.4, training.final_learning_rate = 0.1, training.schedule = "constant";
-
-  for (const double share : {0.0, 0.5, 1.0}) EXPECT_DOUBLE_EQ(learning_rate_at(training, share), 0.4);
-}
-
 TEST(LearningRate, OfAStepIsThatAtItsFirstWalk) {
   const BuiltGraph graph = generate(block_model(100, 500, 4, 0.9));
   Config config = small_config();

@@ -23,8 +23,15 @@ class Embeddings {
   std::shared_ptr<NodeNames> names_;
 };
 
-/// Writes `folder`, whole or not at all; it must not exist. rows [n, dim]: host memory, any stride; padding is dropped.
+/// Fills `rows`, host memory, with rows first, first + 1, ... of a table; called for all rows in order.
+using RowSource = std::function<void(Offset first, Rows<float> rows)>;
+inline constexpr Offset kSaveBlock = 1 << 12;  ///< rows that a RowSource is asked for at once; fewer at the end
+
+/// Writes `folder`, whole or not at all; it must not exist. As many rows as there are names, [n, dim] from `source`.
 /// Throws output; internal for a value that is not finite or a name that has a line break, naming node, row and column.
+void save_embeddings(const fs::path& folder, int dim, const RowSource& source, const NodeNames& names);
+
+/// The same of rows [n, dim] in host memory, any stride; padding is dropped.
 void save_embeddings(const fs::path& folder, Rows<const float> rows, const NodeNames& names);
 
 enum class ExportFormat { npy, word2vec_text, word2vec_binary, safetensors };

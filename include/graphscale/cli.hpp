@@ -5,7 +5,6 @@
 
 namespace gs {
 
-inline constexpr char kVersion[] = "0.1.0";  ///< as in CMakeLists.txt
 
 /// Runs one command; data to stdout, everything else to stderr, an error as one line. Returns the exit status: 0, or a
 /// Fault's number; also output where stdout did not take all that was written.

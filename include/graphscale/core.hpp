@@ -34,6 +34,8 @@
 
 namespace gs {
 
+inline constexpr const char* kVersion = "0.1.0";  ///< as in CMakeLists.txt
+
 using RowId = std::uint32_t;  ///< a node's row in every table; at most kMaxRows of them
 using Offset = std::int64_t;  ///< counts and positions of arcs, rows, bytes: always 64 bits
 inline constexpr Offset kMaxRows = 0xFFFFFFFELL;
@@ -157,6 +159,9 @@ std::string to_string(Device device);  ///< "cpu", "cuda:0"
 /// line on why. Throws device: cuda asked for and no driver, no card, no CUDA in this build, or a card whose
 /// architecture was not built (lists what was built and how to rebuild).
 Device choose_device(const std::string& name);
+
+/// GPUs that this build can use here: cuda:0 .. cuda:N - 1.
+int usable_gpus();
 
 /// One line for humans: the CPU's model and vector width, or the GPU's name and memory.
 std::string describe(Device device);

@@ -46,20 +46,34 @@ class Comm {
   /// counts [size] <- what every rank has for this one in `counts`.
   std::vector<Offset> exchange_counts(Span<const Offset> counts);
 
-  /// Says why this rank leaves; the others' calls then throw with it. Called by whoever catches this rank's error.
+  /// Says why this rank leaves; the others' calls then throw "rank N left: REASON". Called by whoever catches this
+  /// rank's error, from any thread: a call of this end that another thread is in throws too. Takes a second at most.
+  /// Where the end failed by itself (another rank died, left, ...) the others are told that first failure instead.
   virtual void abort(const std::string& reason) noexcept = 0;
+
+  /// Throws comm where another rank is known to have left; waits for nobody, and may be called while another thread is
+  /// inside a call. What a device's communicator asks of its control while it waits.
+  virtual void notice() {}
 
  protected:
   Comm(int rank, int size) : rank_(rank), size_(size) {}
-  /// all_to_all for size > 1: this rank's own part was copied already and its bytes read as 0.
-  virtual void exchange(const char* send, const std::vector<Offset>& send_bytes, char* receive,
-                        const std::vector<Offset>& receive_bytes) = 0;
+  /// all_to_all for size > 1: send[r] goes to rank r, receive[r] comes from it, in this transport's memory. The own
+  /// part was copied already and is empty here.
+  virtual void exchange(const std::vector<Span<const char>>& send, const std::vector<Span<char>>& receive) = 0;
   /// Copies the own part of all_to_all, in this transport's memory.
   virtual void copy_own(void* to, const void* from, Offset bytes);
 
+  Traffic traffic_;  ///< counted by all_to_all; a transport with collectives of its own counts those
+
  private:
+  template <class T>
+  void reduce_in_order(Span<T> values);
+  template <class T>
+  void reduce_piece(Span<T> values);
+  void exchange_counted(const std::vector<Span<const char>>& send, const std::vector<Span<char>>& receive);
+
   int rank_, size_;
-  Traffic traffic_;
+  std::vector<char> scratch_;  ///< the others' parts of a reduction
 };
 
 // ----------------------------------------------------------------------------------------------------------- launch

@@ -19,6 +19,7 @@ class SkipGram {
 
   Rows<float> centres() const { return rows(centres_); }  ///< the embeddings
   Rows<float> contexts() const { return rows(contexts_); }
+  static float initial_scale(int dim) { return 0.5f / float(dim); }
   static Offset table_bytes(Offset nodes, int dim) { return nodes * padded_stride(dim) * Offset(sizeof(float)); }
 
  private:

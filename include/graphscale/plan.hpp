@@ -1,7 +1,7 @@
 // What a run will hold, by purpose, before it starts.
 #pragma once
 
-#include "graphscale/model.hpp"
+#include "graphscale/store.hpp"
 
 namespace gs {
 
@@ -17,6 +17,10 @@ struct Plan {
   std::vector<PlanEntry> entries;  ///< memory of the device that trains
   Offset total_bytes() const;
 };
+
+/// Walks a step of all ranks, chosen where the configuration says 0: in place, as few as keep the device busy; exchanged,
+/// so few that a step's summed gradients stay small beside the table.
+Offset choose_step_walks(const Config& config, Offset nodes, Device device, int compute_ranks);
 
 struct GraphSize {
   Offset nodes = 0, arcs = 0;

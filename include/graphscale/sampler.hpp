@@ -31,15 +31,19 @@ class WalkTopology {
 };
 
 /// Rows to draw as negatives, in proportion to (number of arcs that reach the row, its own where undirected) ^ power.
-/// A row without arcs is never drawn unless no row has any. Held bytes: 8 n.
+/// A row without arcs is never drawn unless no row has any. Held bytes: 8 a row, 4 more where the rows are a list.
 class NegativeTable {
  public:
-  NegativeTable(const Csr& graph, double power, const Exec& exec);
-  Span<const kernels::AliasSlot> view() const { return {slots_.data(), slots_.size()}; }
-  static Offset bytes(Offset nodes) { return nodes * Offset(sizeof(kernels::AliasSlot)); }
+  NegativeTable(const Csr& graph, double power, const Exec& exec);  ///< of all rows
+  /// Of `count` rows of the graph; their list, if any, in host memory. Throws internal where count is 0.
+  NegativeTable(const Csr& graph, double power, const kernels::RowSequence& rows, Offset count, const Exec& exec);
+  kernels::RowDraw view() const;
+  static Offset bytes(Offset rows) { return rows * Offset(sizeof(kernels::AliasSlot)); }
 
  private:
   Buffer<kernels::AliasSlot> slots_;
+  kernels::RowSequence rows_;
+  Buffer<RowId> list_;
 };
 
 /// Expected number of (centre, context) pairs of one full walk over the draws of its windows; tests hold a run's count

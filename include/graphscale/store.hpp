@@ -13,7 +13,7 @@ class Placement {
 
   /// As the configuration says: ranks.storage and ranks.compute ("0-3,6"; empty: all), store.placement. `partition`
   /// asks METIS on rank 0 for parts of equal rows and equal arcs and sends everyone its 4 rows bytes; an owner's rows
-  /// keep their order by degree. Collective. Throws usage: a rank that does not exist, none that stores or computes.
+  /// keep their order by degree. Collective. Throws usage: see parse_ranks; a graph too large for METIS.
   static Placement make(const Config& config, const Csr& graph, Comm& comm);
 
   Offset rows() const { return rows_; }
@@ -38,6 +38,8 @@ class Placement {
   Balance balance(const Csr& graph) const;
 
  private:
+  void take_parts(const std::vector<int>& parts);
+
   Offset rows_ = 0;
   int ranks_ = 1;
   std::vector<int> storage_, compute_;
@@ -45,109 +47,222 @@ class Placement {
   std::vector<Offset> bounds_;
 };
 
-/// "0-3,6" as ranks below `ranks`, ascending; empty: all. Throws usage with `option` where it is not that.
+/// "0-3,6" as ranks below `ranks`, ascending, none twice; empty: all. Throws usage where it is not that: names
+/// `option`, what was found and which ranks there are.
 std::vector<int> parse_ranks(const std::string& text, int ranks, const std::string& option);
 
 /// Local rows that fit in hot memory: store.hot_rows where given, else as many as store.device_share of the device's
 /// free bytes hold; all of them on the CPU unless given.
 Offset choose_hot_rows(const Config& config, Offset local_rows, Offset row_bytes, Offset device_bytes, Device device);
 
-/// Rows of one table with their optimizer state, in two homes (see kernels::StoredRows).
-class ShardTable {
- public:
-  /// device and host: ledgers of the two homes ("store: hot rows" and "store: cold rows", state included).
-  ShardTable(const std::string& name, Offset rows, Offset hot_rows, int dim, kernels::RowType type, int state_columns,
-             MemoryLedger& device, MemoryLedger& host);
-  kernels::StoredRows rows() const;
-  kernels::StoredRows state() const;
-  static Offset row_bytes(int dim, kernels::RowType type);  ///< of one row, padded
-  static Offset state_bytes(int state_columns);             ///< of one row's state, padded
-
- private:
-  int dim_, state_columns_;
-  kernels::RowType type_;
-  Offset rows_, hot_rows_;
-  Buffer<char> hot_rows_buffer_, cold_rows_buffer_, hot_state_, cold_state_;
-};
-
-/// A graph whose arcs lie with the owners of their nodes. Walkers travel: each step moves every walker to the owner of
-/// its node, by one all-to-all of 16 bytes a walker, and at the end every visited node goes home by another. The walks
-/// are those of a replicated graph, bit by bit.
+/// A graph whose arcs lie with the owners of their nodes, on exec's device. Walkers travel: the owner of a walker's
+/// node draws the next one, tells it to the walk's home (8 bytes) and sends the walker to that node's owner (12 bytes),
+/// who needs no telling where it is the home. The walks are those of a replicated graph, bit by bit.
 class PartitionedTopology {
  public:
-  /// Takes this rank's rows' arcs out of `graph`. Collective calls follow on `comm` (host memory).
+  /// Takes this rank's rows' arcs out of `graph`. placement and comm (host memory) must outlive this.
   PartitionedTopology(const Csr& graph, bool weighted, const Placement& placement, Comm& comm, const Exec& exec);
 
-  /// nodes [batch.count, l] <- walks, device memory. Collective: a rank without walks passes count 0 and serves.
+  /// nodes [batch.count, l] <- walks, on exec's device; batch.chosen lies in host memory. l all-to-alls of counts and
+  /// as many of walkers, which pass through host memory. Collective: seed, epoch and length are the same on all ranks;
+  /// a rank without walks passes count 0 and serves.
   void make_walks(const kernels::WalkBatch& batch, Span<RowId> nodes);
 
+  /// Held bytes of a rank with so many rows and arcs, under the purposes of WalkTopology and "graph: walkers".
+  static Offset bytes(Offset local_rows, Offset local_arcs, bool weighted);
+
  private:
+  /// A walker as it is sent: its walk of the batch that all ranks' batches make together, the same walk's number in the
+  /// epoch less least_walk_, and its node at its owner.
+  struct Traveller {
+    std::uint32_t place, walk;
+    RowId local_row;
+  };
+  /// What a walk's home is told: a node, and the walk's place in its batch.
+  struct News {
+    std::uint32_t place;
+    RowId node;
+  };
+  struct Mail;
+
+  void agree(const kernels::WalkBatch& batch);
+  void start(const kernels::WalkBatch& batch, Mail& mail) const;
+  void move(const kernels::WalkBatch& batch, std::uint32_t step);
+  void step(const kernels::WalkBatch& batch, std::uint32_t step, Mail& mail);
+  void deliver(const kernels::WalkBatch& batch, std::uint32_t step, Mail& mail, Span<RowId> nodes);
+  int rank_of(RowId row) const { return placement_.storage()[std::size_t(owners_.owner(row))]; }
+
   const Placement& placement_;
+  kernels::Owners owners_;
+  kernels::RowSequence own_rows_;
   Comm& comm_;
   Exec exec_;
   std::unique_ptr<WalkTopology> local_;
+  Buffer<kernels::Walker> walkers_;  // a piece of those here, and where they go
+  Buffer<RowId> next_;
+  std::vector<Traveller> here_;
+  std::vector<RowId> next_here_;     // [here]
+  std::vector<Offset> first_place_;  // [ranks + 1] of each rank's batch
+  Offset least_walk_ = 0;
 };
 
-/// Rows, bytes and hits of one rank since the start.
+/// Rows of one table with their optimizer state, in two homes (see kernels::StoredRows).
+class ShardTable {
+ public:
+  ShardTable() = default;
+  /// device, host: ledgers of the two homes, for "NAME: hot rows" and "NAME: cold rows", state included. Zeroed.
+  ShardTable(const std::string& name, Offset rows, Offset hot_rows, int dim, kernels::RowType type, int state_columns,
+             MemoryLedger& device, MemoryLedger& host);
+
+  kernels::StoredRows rows() const;
+  kernels::StoredRows state() const;  ///< float32 [rows, state_columns]
+  static Offset bytes_a_row(int dim, kernels::RowType type, int state_columns);
+
+ private:
+  int dim_ = 0, state_columns_ = 0;
+  kernels::RowType type_ = kernels::RowType::fp32;
+  Offset rows_ = 0, hot_rows_ = 0;
+  Buffer<char> hot_, cold_;  // rows, then their state
+};
+
+/// Rows, bytes and hits of one rank since the start. A row that is needed as centre and as context counts twice.
 struct StoreCounters {
-  Offset requested_rows = 0;  ///< positions in walks and negatives, each a centre or context row (walk nodes: both)
-  Offset unique_rows = 0;     ///< of those, after deduplication
-  Offset head_rows = 0, local_rows = 0, remote_rows = 0;  ///< where the unique rows were found
-  Offset served_hot_rows = 0, served_cold_rows = 0;       ///< rows this owner gathered, by home
-  Offset row_bytes_sent = 0, row_bytes_received = 0;      ///< with their ids
-  Offset gradient_bytes_sent = 0, gradient_bytes_received = 0;
-  Offset plain_gradient_bytes_sent = 0;  ///< what the same gradients are uncompressed
-  Offset undeduplicated_bytes = 0;       ///< rows and gradients that would have moved a position at a time
+  Offset requested_rows = 0;  ///< positions in walks and negatives: what a step without deduplication reads
+  Offset unique_rows = 0;     ///< of those, after deduplication; the sum of the next three
+  Offset head_rows = 0, local_rows = 0, remote_rows = 0;
+  Offset hot_rows = 0, cold_rows = 0;                      ///< rows this owner read for anyone, by their home
+  Offset id_bytes = 0, row_bytes = 0, gradient_bytes = 0;  ///< sent to other ranks
+  Offset head_bytes = 0;                                   ///< sent by the head's all-reduce
+  Offset plain_gradient_bytes = 0;                         ///< of gradient_bytes' rows, uncompressed
+  /// What ids, rows and gradients would be with every position of a row of another rank moved by itself, uncompressed.
+  Offset undeduplicated_bytes = 0;
 };
 
-/// What a finished step of another rank tells everyone with its counts.
+/// Calls visit(name, value) once a counter; metrics and benchmarks are its visitors.
+template <class C, class Visit>
+void each_counter(C& c, Visit&& visit) {
+  visit("requested_rows", c.requested_rows), visit("unique_rows", c.unique_rows), visit("head_rows", c.head_rows);
+  visit("local_rows", c.local_rows), visit("remote_rows", c.remote_rows), visit("hot_rows", c.hot_rows);
+  visit("cold_rows", c.cold_rows), visit("id_bytes", c.id_bytes), visit("row_bytes", c.row_bytes);
+  visit("gradient_bytes", c.gradient_bytes), visit("head_bytes", c.head_bytes);
+  visit("plain_gradient_bytes", c.plain_gradient_bytes), visit("undeduplicated_bytes", c.undeduplicated_bytes);
+}
+
+/// What a rank tells all others with a step's counts.
 struct RankReport {
-  Offset pairs = 0;
-  double loss = 0;
-  Offset stop = 0;  ///< this rank was told to stop
+  Offset pairs = 0;   ///< trained since its last report
+  double loss = 0;    ///< sum over those
+  bool stop = false;  ///< it was told to stop
 };
 
-/// A batch on its way: fetched rows, gradients, and what others asked of this owner for the same step.
+/// A step on its way: its batch, what was fetched for it, its gradients, and what other ranks ask of this owner for the
+/// same step. Device memory but for the counts.
 struct StepRows {
   Batch batch;
   Buffer<float> centres, contexts, centre_gradients, context_gradients, centre_curvature, context_curvature;
-  Buffer<RowId> asked_rows, asked_unique, asked_slots;  ///< local rows that each rank asks for, in order of ranks
-  std::vector<Offset> asked, asked_centres;             ///< [ranks] rows that rank r asks for
-  std::vector<kernels::GroupCounts> asked_counts;
-  Offset step = 0;
+  /// Local rows asked for: first those whose centre row is needed too, of every rank in order, then the others
+  /// likewise.
+  Buffer<RowId> asked, asked_slots;               ///< asked_slots: places in asked_unique
+  Buffer<RowId> asked_unique;                     ///< distinct local rows, those needed as centres first
+  std::vector<Offset> asked_first, asked_second;  ///< [ranks] how many of either kind a rank asks for
+  kernels::GroupCounts unique;
 
-  Rows<float> table(const Buffer<float>& values, int dim) const;  ///< [slots, dim]
-  kernels::TileGradients gradients(int dim) const;
+  Rows<float> rows(const Buffer<float>& table) const;  ///< [slots, dim]
+  kernels::TileGradients gradients() const;
+  int dim = 0;
 };
 
-/// The two tables of a skip-gram model, sharded over the ranks of a placement.
+/// What of a run's shape the tables depend on; the same on every rank.
+struct TablesShape {
+  kernels::TileShape tile;
+  Offset step_walks = 0;  ///< the most walks of a step on one compute rank
+  Offset hot_rows = 0;    ///< of this rank's shard, in device memory; the rest in host memory
+  Offset head_rows = 0;   ///< replicated; all rows: nothing but the head's all-reduce moves
+  kernels::RowType type = kernels::RowType::fp32, wire_type = kernels::RowType::fp32;
+  kernels::Optimizer optimizer = kernels::Optimizer::sgd;
+  kernels::GradientCodec codec;
+  Offset feedback_rows = 0;
+  int replicate_every = 1;
+  bool deterministic = false;  ///< sums are added by one thread, in order
+};
+
+/// What `config` asks for. hot_rows is left to the caller.
+TablesShape tables_shape(const Config& config, Offset rows, Offset step_walks);
+
+/// The two tables of a skip-gram model, sharded over the ranks of a placement, with every row's one home, and the head
+/// replicated on all.
 ///
-/// Every call with StepRows is collective and made by one thread, the exchange's; the schedule of calls is the same on
-/// all ranks. control: host memory; data: where rows lie (the same object on the CPU).
+/// Order    one thread makes the calls, on exec's stream; each returns when its work is done
+/// Ranks    all calls but make_step, owners and the getters are collective, in the same order on every rank
+/// Throws   what Comm throws
 class ShardedTables {
  public:
-  ShardedTables(const Config& config, const Placement& placement, Comm& control, Comm& data, Offset capacity_walks,
-                Offset hot_rows, MemoryLedger& host, const Exec& exec);
+  /// Rows start as a table of one rank would, whatever the placement. control moves host memory; data moves exec's
+  /// memory (on the CPU the same object). host: the ledger of cold rows. `placement` must outlive this.
+  ShardedTables(const TablesShape& shape, const Placement& placement, std::uint64_t seed, Comm& control, Comm& data,
+                MemoryLedger& host, const Exec& exec);
 
-  /// A step's buffers, zeroed. Held bytes: `step_bytes`.
-  std::unique_ptr<StepRows> make_step();
+  std::unique_ptr<StepRows> make_step() const;  ///< a step's buffers
+  kernels::Owners owners() const;               ///< on exec's device, for Batch::deduplicate
+  Offset head_rows() const { return shape_.head_rows; }
 
-  /// Sends the batch's requests, serves the others', fills step.centres and step.contexts. `mine` goes to all; returns
-  /// every rank's report. Counts, ids, rows: three all-to-alls.
+  /// Asks for the rows of step.batch, serves the others, fills step.centres and step.contexts. Three all-to-alls:
+  /// counts and reports, ids, rows. Returns every rank's report.
   std::vector<RankReport> fetch(StepRows& step, const RankReport& mine);
 
-  /// Sends the step's gradients home, sums what came, applies `rule` once a row, and clears the step's gradients.
+  /// Sends the step's gradients home, sums what came, steps every row once by `rule`, clears the step's gradients. One
+  /// all-to-all, and every replicate_every calls the head's all-reduce.
   void push(StepRows& step, const kernels::UpdateRule& rule);
 
-  /// The centre vectors of global rows [first, first + out.count) into host memory on rank 0; `out` there, ignored on
-  /// others. Collective.
+  /// out <- the centre rows of global rows first, first + 1, ..., on rank 0 (host memory). Others pass rows without
+  /// data.
   void gather_centres(Offset first, Rows<float> out);
 
-  /// This rank's part: the first value that is not finite, as (global row, column), or (-1, -1).
-  std::pair<Offset, int> first_not_finite();
+  /// The first value of this rank's rows that is not finite, as (table, global row, column); row -1: none.
+  struct BadValue {
+    const char* table = "";
+    Offset row = -1;
+    int column = 0;
+    float value = 0;
+  };
+  BadValue first_not_finite() const;
 
   const StoreCounters& counters() const { return counters_; }
-  const kernels::UpdateTotals& last_update() const { return last_update_; }
+  const kernels::UpdateTotals& updates() const { return updates_; }  ///< since the start
+
+ private:
+  void ask(StepRows& step);
+  void serve(StepRows& step);
+  void take(StepRows& step);
+  void count(const StepRows& step);
+  void count_homes(const StepRows& step);
+  void send_gradients(StepRows& step);
+  void update_rows(StepRows& step, const kernels::UpdateRule& rule);
+  void push_head(StepRows& step, const kernels::UpdateRule& rule);
+  void step_rows(const ShardTable& table, Span<const RowId> rows, Rows<const float> gradients,
+                 Span<const float> curvature, const kernels::UpdateRule& rule);
+  void initialize(ShardTable& table, const kernels::RowSequence& rows, std::uint64_t seed);
+  bool is_own(int owner) const { return owner == own_; }
+  int dim() const { return shape_.tile.dim; }
+  int slices() const { return shape_.deterministic ? kSlices : 1; }
+
+  TablesShape shape_;
+  const Placement& placement_;
+  Comm &control_, &data_;
+  Exec exec_, writer_;                  // writer_: one thread where deterministic
+  int own_ = -1;                        // this rank among the owners
+  Buffer<RowId> positions_, own_rows_;  // copies of the placement's on the device
+  Buffer<Offset> bounds_;
+  ShardTable centres_, contexts_, head_centres_, head_contexts_;
+  Buffer<float> head_gradients_, head_curvature_;  // [2 head, dim], [2 head]
+  Buffer<RowId> head_list_;                        // 0, 1, ... head - 1
+  Buffer<float> kept_centres_, kept_contexts_;     // error feedback
+  Buffer<float> sums_, sum_curvature_;             // [2 asked, dim], [2 asked]
+  Buffer<char> outgoing_, incoming_, scratch_;
+  Buffer<kernels::UpdateTotals> totals_;
+  Offset pushes_ = 0;
+  StoreCounters counters_;
+  kernels::UpdateTotals updates_;
 };
 
 }  // namespace gs

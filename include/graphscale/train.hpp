@@ -3,11 +3,9 @@
 
 #include "graphscale/checkpoint.hpp"
 #include "graphscale/plan.hpp"
+#include "graphscale/store.hpp"
 
 namespace gs {
-
-/// Learning rate after `share` (0 to 1) of all walks.
-double learning_rate_at(const TrainingConfig& training, double share);
 
 struct TrainSummary {
   Offset steps = 0, walks = 0, pairs = 0;
@@ -16,43 +14,70 @@ struct TrainSummary {
   bool stopped = false;  ///< by SIGINT or SIGTERM, with what was trained so far saved
 };
 
-/// The training loop over tables and buffers on one device; what a benchmark drives and `train` wraps.
-///
-/// Order    every step is queued on exec.stream; `step` returns when its sums are on the host
-/// Threads  on the CPU exec.threads write without locks (Hogwild), or one in walk order where deterministic
-class Trainer {
+/// A run under way, a step at a time: what progress and metrics look at.
+class Training {
  public:
-  /// Uploads the graph and makes the tables. Throws memory where the plan does not fit, usage for deterministic on a
-  /// GPU, input for a graph without an arc to walk.
-  Trainer(const Csr& graph, const Config& config, Device device, int threads);
-
   struct Step {
     Offset walks = 0, pairs = 0;
     double loss = 0;  ///< sum over pairs
     double learning_rate = 0;
   };
 
+  virtual ~Training() = default;
+  virtual Step step() = 0;  ///< the next walks. Throws internal where the loss diverges: step, learning rate, bad value
   bool done() const { return walks_done_ == walks_total_; }
-  Step step();  ///< the next walks. Throws internal where the loss diverges: step, learning rate, first bad value
 
   Offset walks_done() const { return walks_done_; }
   Offset walks_total() const { return walks_total_; }
   Offset steps_done() const { return steps_done_; }
   int epoch() const { return epoch_; }
+  virtual Offset peak_bytes() const = 0;  ///< of the device's memory held at once
+
+ protected:
+  /// Refuses what needs no memory to be refused: input for a graph without an arc, usage for deterministic on a GPU and
+  /// for more walks than can be counted.
+  Training(const Csr& graph, const Config& config, Device device);
+
+  /// The walks of step `step`; steps never span two epochs.
+  struct StepWalks {
+    int epoch = 0;
+    Offset first = 0, count = 0;
+    double share = 0;  ///< of all walks, before this step
+  };
+  StepWalks walks_of(Offset step, Offset step_walks) const;
+  Offset steps_of_run(Offset step_walks) const;
+  /// Throws where the step's mean loss is not finite or exploded; first_bad_value is called for the message alone.
+  void check_loss(const Step& step, const std::function<std::string()>& first_bad_value) const;
+
+  Config config_;
+  Offset walks_per_epoch_ = 0, walks_total_ = 0, walks_done_ = 0, steps_done_ = 0;
+  int epoch_ = 0;
+};
+
+/// Training in place: tables and buffers on one device, no exchange.
+///
+/// Order    every step is queued on exec.stream; `step` returns when its sums are on the host
+/// Threads  on the CPU exec.threads write without locks (Hogwild), or one in walk order where deterministic
+class Trainer : public Training {
+ public:
+  /// Uploads the graph and makes the tables. Throws memory where the plan does not fit, and what Training throws.
+  Trainer(const Csr& graph, const Config& config, Device device, int threads);
+
+  Step step() override;
+
   const Plan& plan() const { return plan_; }
   const MemoryLedger& ledger() const { return *ledger_; }
+  Offset peak_bytes() const override { return ledger_->peak_bytes(); }
 
   /// The embeddings [n, dim] in host memory: the table itself on the CPU, else copied into `copy`.
   Rows<const float> embeddings(std::vector<float>& copy) const;
 
  private:
-  void check_loss(const Step& step) const;
   std::string first_bad_value() const;
 
-  Config config_;
   kernels::TileShape shape_;
   Plan plan_;
-  std::unique_ptr<MemoryLedger> ledger_;
+  std::unique_ptr<MemoryLedger> ledger_, host_ledger_;  ///< host: a graph that the GPU reads through UVA
   Stream stream_;
   Exec exec_, writer_;  ///< writer_: the same with one thread where deterministic
   std::unique_ptr<WalkTopology> topology_;
@@ -62,15 +87,76 @@ class Trainer {
   Buffer<kernels::TileResult> results_;
   Buffer<kernels::TrainTotals> totals_;
   kernels::TrainTotals seen_;
-  Offset walks_per_epoch_ = 0, walks_total_ = 0, walks_done_ = 0, steps_done_ = 0;
-  int epoch_ = 0;
+};
+
+/// Seconds that a stage of exchanged training worked, and waited for another stage.
+struct StageTime {
+  const char* name = "";
+  double busy_s = 0, waiting_s = 0;
+};
+
+/// One rank of exchanged training: a pipeline of sample and deduplicate, fetch, compute, push and update, each on the
+/// thread and stream of its own but for fetch and push, which share the exchange's.
+///
+/// Order    fetched rows lack the updates of at most `training.staleness` steps; with 0 the stages take turns, and a
+///          deterministic run has the same bits on any number of ranks
+/// Ranks    all ranks of `comm` make one, call step() to the end and then gather; the same graph and configuration
+class RankTrainer : public Training {
+ public:
+  RankTrainer(const Csr& graph, const Config& config, Comm& comm, Device device, int threads);
+  ~RankTrainer() override;
+
+  /// This rank's next walks. Pairs and loss are all ranks', as far as they were reported since the last call.
+  Step step() override;
+  Offset peak_bytes() const override { return ledger_.peak_bytes(); }
+  bool stopped() const { return stopped_; }  ///< ended early, on every rank after the same step, for one was told to
+
+  /// out <- embeddings of rows first .. first + out.count, on rank 0; others pass rows without data. After the end.
+  void gather(Offset first, Rows<float> out) { tables_->gather_centres(first, out); }
+
+  const std::vector<StageTime>& stages() const { return stages_; }       ///< after the end
+  double seconds() const { return seconds_; }                            ///< of the pipeline, after the end
+  const StoreCounters& counters() const { return tables_->counters(); }  ///< after the end, or between steps roughly
+  const kernels::UpdateTotals& updates() const { return tables_->updates(); }
+  const Placement& placement() const { return placement_; }
+  const MemoryLedger& ledger() const { return ledger_; }            ///< of the device
+  const MemoryLedger& host_ledger() const { return host_ledger_; }  ///< of pinned host memory; on the CPU more RAM
+
+ private:
+  class Pipeline;
+  struct Slot;
+
+  void make_negatives(const Csr& graph);
+  void sample(Slot& slot, const Exec& exec);
+  void compute(Slot& slot);
+  std::string first_bad_value(const Slot& slot) const;
+
+  Comm& comm_;
+  kernels::TileShape shape_;
+  MemoryLedger ledger_, host_ledger_;
+  Stream sampling_stream_, exchange_stream_, compute_stream_;
+  Exec sampling_, exchange_, compute_, writer_;
+  Placement placement_;
+  std::unique_ptr<Comm> device_comm_;  // NCCL, where rows lie on a GPU
+  Offset step_walks_ = 0;              // of all ranks
+  bool by_start_ = false;              // ranks train the walks that start at their own rows
+  std::unique_ptr<WalkTopology> topology_;
+  std::unique_ptr<PartitionedTopology> partitioned_;
+  std::unique_ptr<NegativeTable> negative_table_;
+  std::unique_ptr<ShardedTables> tables_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<StageTime> stages_;
+  std::unique_ptr<Pipeline> pipeline_;
+  double seconds_ = 0;
+  bool stopped_ = false;
 };
 
 /// Throws output where `run` could not become a run's folder now: no writable place, other things in it, or embeddings
 /// and not `overwrite`. Makes nothing: for a check before a long load.
 void check_run_folder(const fs::path& run, bool overwrite);
 
-/// Trains on `graph` into the folder `run`: config.json, metrics.jsonl, embeddings/. Logs progress to stderr.
+/// Trains on `graph` into the folder `run`: config.json, metrics.jsonl, embeddings/. Logs progress to stderr. In place
+/// where one rank can; else as the ranks that `find_world` finds, of which rank 0 writes `run`.
 ///
 /// The last line of metrics.jsonl has `end`: complete, stopped (by a signal, embeddings saved) or failed (nothing
 /// saved; embeddings of an earlier run are as they were).

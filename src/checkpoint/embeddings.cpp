@@ -60,11 +60,13 @@ int first_not_finite(const float* row, int dim) {
   return column;
 }
 
-void require_finite(Rows<const float> rows, const NodeNames& names, Fault fault, const std::string& place) {
-  for (Offset row = 0; row < rows.count; ++row)
-    if (const int column = first_not_finite(rows.row(row), rows.dim); column < rows.dim)
-      throw Error(fault, cat(place, ": row ", row, " (node \"", names.name(row), "\"), column ", column, " is ",
-                             rows(row, column), "; a finite number is expected"));
+/// rows are those of a table from `first` on.
+void require_finite(Rows<const float> rows, Offset first, const NodeNames& names, Fault fault,
+                    const std::string& place) {
+  for (Offset i = 0; i < rows.count; ++i)
+    if (const int column = first_not_finite(rows.row(i), rows.dim); column < rows.dim)
+      throw Error(fault, cat(place, ": row ", first + i, " (node \"", names.name(first + i), "\"), column ", column,
+                             " is ", rows(i, column), "; a finite number is expected"));
 }
 
 }  // namespace
@@ -81,27 +83,35 @@ Embeddings Embeddings::open(const fs::path& path, const fs::path& names) {
   const Span<const float> values = array.values<float>();
   embeddings.rows_ = {values.data, array.rows(), int(array.columns()), array.columns()};
   embeddings.names_ = read_names(names.empty() ? file.parent_path() / kNamesFile : names, array.rows());
-  require_finite(embeddings.rows_, *embeddings.names_, Fault::input, file.string());
+  require_finite(embeddings.rows_, 0, *embeddings.names_, Fault::input, file.string());
   return embeddings;
 }
 
 void save_embeddings(const fs::path& folder, Rows<const float> rows, const NodeNames& names) {
   GS_EXPECT(names.size() == rows.count, folder.string(), ": ", names.size(), " names for ", rows.count, " rows");
-  require_finite(rows, names, Fault::internal, folder.string());
+  const auto copy = [&](Offset first, Rows<float> out) {
+    for (Offset i = 0; i < out.count; ++i) std::copy_n(rows.row(first + i), rows.dim, out.row(i));
+  };
+  save_embeddings(folder, rows.dim, copy, names);
+}
 
+void save_embeddings(const fs::path& folder, int dim, const RowSource& source, const NodeNames& names) {
+  const Offset count = names.size();
   OutputFolder output(folder);
-  NpyWriter array(output.path() / kArrayFile, Dtype::f32, {rows.count, rows.dim});
-  Progress progress("save", "rows", rows.count);
-  constexpr Offset kBlock = 1 << 12;  // rows between two looks at the clock
-  for (Offset first = 0; first < rows.count; first += kBlock) {
-    const Offset last = std::min(rows.count, first + kBlock);
-    for (Offset row = first; row < last; ++row) array.write(rows.row(row), rows.dim * Offset(sizeof(float)));
-    progress.advance(last - first);
+  NpyWriter array(output.path() / kArrayFile, Dtype::f32, {count, dim});
+  Progress progress("save", "rows", count);
+  std::vector<float> values(std::size_t(std::min(count, kSaveBlock) * dim));
+  for (Offset first = 0; first < count; first += kSaveBlock) {
+    const Rows<float> block(values.data(), std::min(kSaveBlock, count - first), dim, dim);
+    source(first, block);
+    require_finite(block, first, names, Fault::internal, folder.string());
+    array.write(block.data, block.count * dim * Offset(sizeof(float)));
+    progress.advance(block.count);
   }
   array.commit();
 
   OutputFile lines(output.path() / kNamesFile);
-  for (Offset row = 0; row < rows.count; ++row) {
+  for (Offset row = 0; row < count; ++row) {
     const std::string name = names.name(row);
     GS_EXPECT(name.find('\n') == std::string::npos, folder.string(), ": row ", row, ": the node's name \"", name,
               "\" has a line break");

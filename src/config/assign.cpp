@@ -43,6 +43,7 @@ void read_integer(const Written& value, const Option& option, Integer& field) {
 }
 
 void read_value(const Written& value, const Option& option, int& field) { read_integer(value, option, field); }
+void read_value(const Written& value, const Option& option, Offset& field) { read_integer(value, option, field); }
 void read_value(const Written& value, const Option& option, std::uint64_t& field) {
   read_integer(value, option, field);
 }

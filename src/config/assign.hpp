@@ -25,6 +25,7 @@ std::string range_text(const Option& option);
 std::vector<std::string> section_names();
 
 constexpr const char* type_name(int) { return "integer"; }
+constexpr const char* type_name(Offset) { return "integer"; }
 constexpr const char* type_name(std::uint64_t) { return "integer"; }
 constexpr const char* type_name(double) { return "number"; }
 constexpr const char* type_name(bool) { return "boolean"; }

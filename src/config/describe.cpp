@@ -24,12 +24,14 @@ std::string flag_of(std::string name) {
 std::string value_text(const std::string& value) { return value; }
 std::string value_text(bool value) { return value ? "true" : "false"; }
 std::string value_text(int value) { return std::to_string(value); }
+std::string value_text(Offset value) { return std::to_string(value); }
 std::string value_text(std::uint64_t value) { return std::to_string(value); }
 std::string value_text(double value) { return config::number_text(value); }
 
 /// A bound as JSON: whole for integers, to the last digit.
 Json bound(double value, bool whole) {
   if (!whole) return value;
+  if (value < 0) return std::int64_t(value);
   return value < 0x1p64 ? std::uint64_t(value) : ~std::uint64_t{0};
 }
 

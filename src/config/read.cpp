@@ -113,6 +113,35 @@ bool is_device(const std::string& name) {
          name.find_first_not_of("0123456789", 5) == std::string::npos;
 }
 
+[[noreturn]] void contradict(const std::string& one, const std::string& other, const std::string& why) {
+  throw Error(Fault::usage, cat(one, " contradicts ", other, ": ", why));
+}
+
+void check_deterministic(const Config& config) {
+  if (!config.training.deterministic) return;
+  const std::string me = "training.deterministic", compression = config.exchange.compression;
+  if (config.run.device.rfind("cuda", 0) == 0)
+    contradict(me, "run.device " + config.run.device, "on a GPU many walks write at once; set run.device to cpu");
+  if (config.sampler.negatives_from == "local")
+    contradict(me, "sampler.negatives_from local", "a rank's own rows depend on how many ranks there are; use global");
+  if (config.store.replicated_rows > 0)
+    contradict(me, "store.replicated_rows", "sums over ranks would depend on how many ranks there are; set it to 0");
+  if (compression == "topk" || compression == "onebit")
+    contradict(me, "exchange.compression " + compression, "what a rank keeps back depends on how many ranks there are");
+}
+
+/// The comparator has one way to be.
+void check_exchange(const Config& config) {
+  if (config.exchange.method != "allreduce") return;
+  const std::string me = "exchange.method allreduce";
+  if (!config.ranks.storage.empty() || !config.ranks.compute.empty())
+    contradict(me, "ranks.storage and ranks.compute", "every rank has the whole table; use exchange.method rows");
+  if (config.exchange.compression != "none")
+    contradict(me, "exchange.compression", "dense gradients are summed in float32; use exchange.method rows");
+  if (config.store.replicated_rows > 0) contradict(me, "store.replicated_rows", "all rows are replicated; set it to 0");
+  if (config.store.placement != "cyclic") contradict(me, "store.placement", "all rows are replicated; leave it cyclic");
+}
+
 }  // namespace
 
 Config read_config(const std::string& file, const std::vector<Setting>& settings) {
@@ -138,11 +167,10 @@ void check_config(const Config& config) {
   const std::string& device = config.run.device;
   if (!is_device(device))
     throw Error(Fault::usage, cat("run.device: \"", device, "\" is no device; expected auto, cpu, cuda or cuda:N"));
-  if (config.training.deterministic && device.rfind("cuda", 0) == 0)
-    throw Error(Fault::usage, cat("training.deterministic contradicts run.device ", device,
-                                  ": on a GPU many walks write at once; set run.device to cpu"));
+  check_deterministic(config);
+  check_exchange(config);
   const TrainingConfig& training = config.training;
-  if (training.schedule == "linear" && training.final_learning_rate > training.learning_rate)
+  if (training.schedule != "constant" && training.final_learning_rate > training.learning_rate)
     throw Error(Fault::usage,
                 cat("training.final_learning_rate ", training.final_learning_rate, " is above training.learning_rate ",
                     training.learning_rate, ": lower it, or set training.schedule to constant"));

@@ -32,6 +32,12 @@ Device choose_device(const std::string& name) {
   return {Device::Kind::cuda, index};
 }
 
+int usable_gpus() {
+  int count = 0;
+  while (cuda_obstacle(count).empty()) ++count;
+  return count;
+}
+
 std::string describe(Device device) {
   if (device.is_cuda()) return cuda_description(device.index);
   std::ifstream in("/proc/cpuinfo");

@@ -21,7 +21,7 @@ SkipGram::SkipGram(Offset nodes, int dim, std::uint64_t seed, const Exec& exec)
       dim_(dim),
       centres_(*exec.ledger, nodes * padded_stride(dim), "model: centre table"),
       contexts_(*exec.ledger, nodes * padded_stride(dim), "model: context table") {
-  kernels::ops(exec).initialize_rows(centres(), {}, 0.5f / float(dim), seed, exec);
+  kernels::ops(exec).initialize_rows(centres(), {}, initial_scale(dim), seed, exec);
 }
 
 std::pair<Offset, int> first_not_finite(Rows<const float> rows) {

@@ -6,15 +6,26 @@ namespace gs {
 namespace {
 
 /// Enough walks to keep the device busy, few enough that the learning rate falls smoothly on small graphs.
-Offset choose_step_walks(const Config& config, Offset nodes, Device device) {
-  if (config.training.step_walks > 0) return config.training.step_walks;
+Offset step_walks_in_place(const Config& config, Offset nodes, Device device) {
   constexpr double kStepsOfARun = 200;
   const double least = device.is_cuda() ? 256 : 32, most = device.is_cuda() ? 1 << 17 : 1 << 13;
   const double walks = double(nodes) * config.sampler.walks_per_node * std::max(1, config.training.epochs);
   return Offset(std::clamp(walks / kStepsOfARun, least, most));
 }
 
+/// A walk an 8th of the nodes: a node is a centre in about 5 places of a step, whatever the graph's size.
+Offset step_walks_exchanged(Offset nodes, Device device, int compute_ranks) {
+  const Offset most_a_rank = device.is_cuda() ? 1 << 15 : 1 << 12;
+  return std::clamp<Offset>(nodes / 8, 64, most_a_rank * compute_ranks);
+}
+
 }  // namespace
+
+Offset choose_step_walks(const Config& config, Offset nodes, Device device, int compute_ranks) {
+  if (config.training.step_walks > 0) return config.training.step_walks;
+  return needs_exchange(config) || compute_ranks > 1 ? step_walks_exchanged(nodes, device, compute_ranks)
+                                                     : step_walks_in_place(config, nodes, device);
+}
 
 Offset Plan::total_bytes() const {
   Offset sum = 0;
@@ -27,7 +38,7 @@ Plan plan_training(const Config& config, const GraphSize& size, Device device) {
   const bool weighted = size.weighted && config.sampler.weighted;
   Plan plan;
   plan.device = device;
-  plan.step_walks = choose_step_walks(config, size.nodes, device);
+  plan.step_walks = choose_step_walks(config, size.nodes, device, 1);
   const Offset tiles = plan.step_walks * shape.tiles_per_walk;
   const Offset table = SkipGram::table_bytes(size.nodes, shape.dim);
   plan.entries = {

@@ -57,22 +57,32 @@ Offset WalkTopology::bytes(Offset nodes, Offset arcs, bool weighted) {
   return 16 * nodes + 8 + (weighted ? 12 : 4) * arcs;
 }
 
-NegativeTable::NegativeTable(const Csr& graph, double power, const Exec& exec) {
-  const Offset n = graph.num_nodes();
-  std::vector<double> weight(std::size_t(n), 0);
+NegativeTable::NegativeTable(const Csr& graph, double power, const Exec& exec)
+    : NegativeTable(graph, power, {}, graph.num_nodes(), exec) {}
+
+NegativeTable::NegativeTable(const Csr& graph, double power, const kernels::RowSequence& rows, Offset count,
+                             const Exec& exec)
+    : rows_(rows) {
+  std::vector<Offset> reached;  // directed: arcs that lead to each node
   if (graph.directed) {
-    for (const RowId target : graph.targets) weight[target] += 1;
-  } else {
-    for (Offset row = 0; row < n; ++row) weight[std::size_t(row)] = double(graph.degree(row));
+    reached.assign(std::size_t(graph.num_nodes()), 0);
+    for (const RowId target : graph.targets) ++reached[target];
   }
+  std::vector<double> weight(std::size_t(count), 0);
   bool any = false;
-  for (double& w : weight) {
-    w = w > 0 ? std::pow(w, power) : 0;
-    any |= w > 0;
+  for (Offset i = 0; i < count; ++i) {
+    const RowId row = rows[i];
+    const Offset arcs = graph.directed ? reached[row] : graph.degree(row);
+    if (arcs > 0) weight[std::size_t(i)] = std::pow(double(arcs), power), any = true;
   }
   if (!any) std::fill(weight.begin(), weight.end(), 1.0);
   slots_ = upload<kernels::AliasSlot>(alias_table(weight), "negative alias table", exec);
+  if (rows.list.empty()) return;
+  list_ = upload<RowId>(rows.list, "negative alias table", exec);
+  rows_.list = list_.span();
 }
+
+kernels::RowDraw NegativeTable::view() const { return {slots_.span(), rows_}; }
 
 double expected_pairs(const kernels::TileShape& shape) {
   double pairs = 0;  // over distances d: (l - d) ordered positions on either side, times the chance that d is inside

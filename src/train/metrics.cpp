@@ -5,7 +5,18 @@
 namespace gs {
 namespace {
 
-double per_pair(const Trainer::Step& step) { return step.pairs ? step.loss / double(step.pairs) : 0; }
+using Json = nlohmann::ordered_json;
+
+double per_pair(const Training::Step& step) { return step.pairs ? step.loss / double(step.pairs) : 0; }
+
+Json end_of(const TrainSummary& summary) {
+  return {{"end", summary.stopped ? "stopped" : "complete"},
+          {"steps", summary.steps},
+          {"walks", summary.walks},
+          {"pairs", summary.pairs},
+          {"loss", summary.loss},
+          {"seconds", summary.seconds}};
+}
 
 }  // namespace
 
@@ -13,34 +24,38 @@ MetricsFile::MetricsFile(const fs::path& path) : path_(path), out_(path, std::io
   if (!out_) throw Error(Fault::output, cat(path.string(), ": cannot be written"));
 }
 
-void MetricsFile::write(const Trainer& trainer, const Trainer::Step& since, double seconds, double elapsed_s) {
-  write_line(nlohmann::ordered_json{{"step", trainer.steps_done()},
-                                    {"epoch", trainer.epoch()},
-                                    {"walks", trainer.walks_done()},
-                                    {"loss", per_pair(since)},
-                                    {"learning_rate", since.learning_rate},
-                                    {"pairs_per_s", double(since.pairs) / seconds},
-                                    {"elapsed_s", elapsed_s},
-                                    {"memory_bytes", trainer.ledger().peak_bytes()}}
+void MetricsFile::write(const Training& training, const Training::Step& since, double seconds, double elapsed_s) {
+  write_line(Json{{"step", training.steps_done()},
+                  {"epoch", training.epoch()},
+                  {"walks", training.walks_done()},
+                  {"loss", per_pair(since)},
+                  {"learning_rate", since.learning_rate},
+                  {"pairs_per_s", double(since.pairs) / seconds},
+                  {"elapsed_s", elapsed_s},
+                  {"memory_bytes", training.peak_bytes()}}
                  .dump());
 }
 
-void MetricsFile::write_end(const TrainSummary& summary) {
-  write_line(nlohmann::ordered_json{{"end", summary.stopped ? "stopped" : "complete"},
-                                    {"steps", summary.steps},
-                                    {"walks", summary.walks},
-                                    {"pairs", summary.pairs},
-                                    {"loss", summary.loss},
-                                    {"seconds", summary.seconds}}
-                 .dump());
+void MetricsFile::write_end(const TrainSummary& summary) { write_last(end_of(summary).dump()); }
+
+void MetricsFile::write_end(const TrainSummary& summary, const RankTrainer& trainer, const StoreCounters& counters) {
+  Json line = end_of(summary);
+  for (const StageTime& stage : trainer.stages())
+    line["stages"][stage.name] = {{"busy_s", stage.busy_s}, {"waiting_s", stage.waiting_s}};
+  each_counter(counters, [&](const char* name, Offset value) { line["exchange"][name] = value; });
+  write_last(line.dump());
+}
+
+void MetricsFile::write_last(const std::string& line) {
+  write_line(line);
   if (!out_)
     throw Error(Fault::output, cat(path_.string(), ": lines are missing, for they could not be written: is the disk ",
                                    "full? The embeddings are saved"));
 }
 
 void MetricsFile::write_failure(const std::string& reason) {
-  write_line(nlohmann::ordered_json{{"end", "failed"}, {"reason", reason}}.dump(
-      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));  // names of nodes are any bytes
+  write_line(Json{{"end", "failed"}, {"reason", reason}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace));  // names of nodes are any bytes
 }
 
 void MetricsFile::write_line(const std::string& line) {

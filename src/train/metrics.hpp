@@ -13,13 +13,16 @@ class MetricsFile {
 
   /// A line for what was trained since the last one. A line that cannot be written costs no training: it is warned of,
   /// and is the last.
-  void write(const Trainer& trainer, const Trainer::Step& since, double seconds, double elapsed_s);
+  void write(const Training& training, const Training::Step& since, double seconds, double elapsed_s);
 
   /// The last line of a run whose embeddings are saved. Throws output where a line is missing.
   void write_end(const TrainSummary& summary);
+  /// The same of many ranks, with counters summed over them and rank 0's stages.
+  void write_end(const TrainSummary& summary, const RankTrainer& trainer, const StoreCounters& counters);
   void write_failure(const std::string& reason);  ///< the last line of any other
 
  private:
+  void write_last(const std::string& line);
   void write_line(const std::string& line);
 
   fs::path path_;

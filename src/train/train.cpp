@@ -1,47 +1,14 @@
 #include "graphscale/train.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "src/train/metrics.hpp"
+#include "src/train/run_folder.hpp"
 
 namespace gs {
 namespace {
-
-constexpr const char *kConfigFile = "config.json", *kMetricsFile = "metrics.jsonl", *kEmbeddings = "embeddings";
-
-void make_folder(const fs::path& run) {
-  std::error_code failure;
-  fs::create_directory(run, failure);
-  if (failure) throw Error(Fault::output, cat(run.string(), ": cannot be made: ", failure.message()));
-}
-
-void check_space(const fs::path& run, const Graph& graph, const Config& config) {
-  const Offset wanted = graph.csr().num_nodes() * (4 * Offset(config.model.dim) + 16);
-  const Offset free = free_bytes(run);
-  if (free < wanted)
-    throw Error(Fault::output,
-                cat(run.string(), ": about ", human_bytes(double(wanted)), " of embeddings will be written and ",
-                    human_bytes(double(free)), " are free on its file system"));
-}
-
-/// Writes run/embeddings. Those of an earlier run stay until the new ones are whole, and are whole under another name
-/// should the program be killed between the two renames.
-void replace_embeddings(const fs::path& run, Rows<const float> rows, const NodeNames& names) {
-  const fs::path final = run / kEmbeddings, next = run / "embeddings.next", previous = run / "embeddings.previous";
-  try {
-    const bool is_first = !fs::exists(final);
-    fs::remove_all(next);  // of a run that was killed
-    save_embeddings(is_first ? final : next, rows, names);
-    fs::remove_all(previous);
-    if (is_first) return;
-    fs::rename(final, previous);
-    fs::rename(next, final);
-    fs::remove_all(previous);
-  } catch (const fs::filesystem_error& error) {
-    throw Error(Fault::output, cat(error.path1().string(), ": cannot be moved or removed: ", error.code().message()));
-  }
-}
 
 /// Nodes that no walk leaves and none reaches: their vectors stay as they were drawn.
 Offset count_untrained(const Csr& graph, bool weighted) {
@@ -54,116 +21,236 @@ Offset count_untrained(const Csr& graph, bool weighted) {
   return Offset(std::count(trained.begin(), trained.end(), false));
 }
 
-double loss_a_pair(const Trainer::Step& step) { return step.pairs ? step.loss / double(step.pairs) : 0; }
+double loss_a_pair(const Training::Step& step) { return step.pairs ? step.loss / double(step.pairs) : 0; }
 
-std::string note_of(const Trainer::Step& since, double seconds) {
+std::string note_of(const Training::Step& since, double seconds) {
   char text[96];
   std::snprintf(text, sizeof text, "%s pairs/s, loss %.4f, lr %.5f", human_count(double(since.pairs) / seconds).c_str(),
                 loss_a_pair(since), since.learning_rate);
   return text;
 }
 
-void add(Trainer::Step& sum, const Trainer::Step& step) {
+void add(Training::Step& sum, const Training::Step& step) {
   sum.walks += step.walks, sum.pairs += step.pairs, sum.loss += step.loss, sum.learning_rate = step.learning_rate;
 }
 
-/// Runs the trainer to its end or to a signal, with progress and metrics.
-TrainSummary run_steps(Trainer& trainer, const Config& config, MetricsFile& metrics) {
+/// Runs a training to its end or to a signal, with progress and metrics; stops_itself: it looks for signals itself.
+TrainSummary run_steps(Training& training, const Config& config, MetricsFile& metrics, bool stops_itself) {
   TrainSummary summary;
-  Trainer::Step since, tail;  // since the last line of metrics; over the last tenth of the run
+  Training::Step since, tail;  // since the last line of metrics; over the last tenth of the run
+  const Offset walks_of_run = training.walks_total();
   const double start_s = now_s();
   double since_s = start_s;
-  Progress progress("train", "walks", trainer.walks_total());
-  while (!trainer.done() && !stop_requested()) {
-    const Trainer::Step step = trainer.step();
+  Progress progress("train", "walks", walks_of_run);
+  const auto stopped = [&] { return !stops_itself && stop_requested(); };
+  while (!training.done() && !stopped()) {
+    const Training::Step step = training.step();
     summary.pairs += step.pairs;
     add(since, step);
-    if (trainer.walks_done() * 10 > trainer.walks_total() * 9) add(tail, step);
+    if (training.walks_done() * 10 > walks_of_run * 9) add(tail, step);
     const double spent_s = std::max(now_s() - since_s, 1e-9);
     progress.advance(step.walks, note_of(since, spent_s));
-    if (trainer.steps_done() % config.metrics.every == 0 || trainer.done() || stop_requested()) {
-      metrics.write(trainer, since, spent_s, now_s() - start_s);
+    if (training.steps_done() % config.metrics.every == 0 || training.done() || stopped()) {
+      metrics.write(training, since, spent_s, now_s() - start_s);
       if (tail.pairs == 0) summary.loss = loss_a_pair(since);  // of a run stopped before its last tenth
       since = {}, since_s = now_s();
     }
   }
-  summary.stopped = !trainer.done();
+  summary.stopped = training.walks_done() < walks_of_run;
   summary.seconds = now_s() - start_s;
-  summary.steps = trainer.steps_done(), summary.walks = trainer.walks_done();
+  summary.steps = training.steps_done(), summary.walks = training.walks_done();
   if (tail.pairs > 0) summary.loss = loss_a_pair(tail);
   if (!summary.stopped && summary.steps > 0) progress.finish(cat("loss ", summary.loss));
   return summary;
 }
 
-/// Trains and saves. An error leaves the run's folder with its record, and embeddings of an earlier run.
-TrainSummary train_and_save(Trainer& trainer, const Graph& graph, const Config& config, const fs::path& run) {
-  MetricsFile metrics(run / kMetricsFile);
-  write_text(run / kConfigFile, to_json(config));
-  TrainSummary summary;
-  try {
-    summary = run_steps(trainer, config, metrics);
-    std::vector<float> copy;
-    const Rows<const float> rows = trainer.embeddings(copy);
-    if (const auto [row, column] = first_not_finite(rows); row >= 0)
-      throw Error(Fault::internal, cat("training diverged: column ", column, " of node ", graph.names().name(row),
-                                       " is not finite; nothing was saved; lower training.learning_rate"));
-    replace_embeddings(run, rows, graph.names());
-  } catch (const Error& error) {
-    metrics.write_failure(error.what());
-    throw Error(error.fault, cat(error.what(), " (", run.string(), " keeps ", kConfigFile, " and ", kMetricsFile,
-                                 fs::exists(run / kEmbeddings) ? " beside the embeddings of the earlier run" : "",
-                                 "; train into it again, or remove it)"));
-  }
-  metrics.write_end(summary);
-  return summary;
+/// The error of a run that began, with what is left of it in its folder.
+Error with_folder(const Error& error, const fs::path& run) {
+  return Error(error.fault, cat(error.what(), " (", run.string(), " keeps ", kConfigFile, " and ", kMetricsFile,
+                                fs::exists(run / kEmbeddings) ? " beside the embeddings of the earlier run" : "",
+                                "; train into it again, or remove it)"));
 }
 
-void log_setting(const Graph& graph, const std::string& graph_path, const Config& config, Device device, int threads) {
+/// run(metrics) trains and saves. An error leaves the run's folder with its record, and embeddings of an earlier run.
+template <class Run>
+TrainSummary with_record(const Config& config, const fs::path& run, const Run& body) {
+  make_run_folder(run);
+  MetricsFile metrics(run / kMetricsFile);
+  write_text(run / kConfigFile, to_json(config));
+  try {
+    return body(metrics);
+  } catch (const Error& error) {
+    metrics.write_failure(error.what());
+    throw with_folder(error, run);
+  }
+}
+
+void log_graph(const Graph& graph, const std::string& graph_path, const Config& config) {
   log_info(cat("graph: ", graph_path, " ", graph.info().id, ", ", with_commas(graph.csr().num_nodes()), " nodes, ",
                with_commas(graph.csr().num_arcs()), " arcs"));
-  log_info(cat("device: ", to_string(device), " (", describe(device), ")",
-               device.is_cuda() ? "" : cat(", ", threads, threads == 1 ? " thread" : " threads")));
-  if (!config.training.deterministic && (threads > 1 || device.is_cuda()))
-    log_info("writers share the tables without locks: last bits vary between runs (--deterministic fixes them)");
   if (const Offset untrained = count_untrained(graph.csr(), config.sampler.weighted))
     log_info(cat("nodes never trained: ", with_commas(untrained), " (no edge",
                  graph.csr().weights.empty() ? "" : " of a weight above 0", "); their vectors stay as drawn"));
 }
 
-}  // namespace
-
-void check_run_folder(const fs::path& run, bool overwrite) {
-  const auto refuse = [&](const char* what) { throw Error(Fault::output, cat("\"", run.string(), "\" ", what)); };
-  if (run.empty()) refuse("names no folder for the run");
-  std::error_code failure;
-  const fs::file_status status = fs::status(run, failure);
-  if (fs::is_regular_file(status)) refuse("is a file; the run's folder is expected");
-  check_writable(run);
-  if (!fs::exists(status)) return;
-  const bool empty = fs::is_empty(run, failure);
-  if (failure) refuse("cannot be read");
-  if (!empty && !fs::exists(run / kMetricsFile))
-    refuse("is a folder of something else (it has no metrics.jsonl); choose another");
-  if (!overwrite && fs::exists(run / kEmbeddings))
-    refuse("holds the embeddings of an earlier run; choose another folder, or pass --overwrite");
+void log_device(const Config& config, Device device, int threads) {
+  log_info(cat("device: ", to_string(device), " (", describe(device), ")",
+               device.is_cuda() ? "" : cat(", ", threads, threads == 1 ? " thread" : " threads")));
+  if (!config.training.deterministic && (threads > 1 || device.is_cuda()))
+    log_info("writers share the tables without locks: last bits vary between runs (--deterministic fixes them)");
 }
 
-TrainSummary train(const Graph& graph, const std::string& graph_path, const Config& config, const fs::path& run,
-                   bool overwrite) {
-  check_run_folder(run, overwrite);
-  check_space(run, graph, config);
-  const int threads = config.run.threads > 0 ? config.run.threads : hardware_threads();
-  const Device device = choose_device(config.run.device);
-  log_setting(graph, graph_path, config, device, threads);
-  Trainer trainer(graph.csr(), config, device, threads);  // refuses what cannot be trained before anything is written
-  log_info(cat("memory: ", human_bytes(double(trainer.plan().total_bytes())), " on ", to_string(device), ", ",
-               with_commas(trainer.plan().step_walks), " walks a step"));
-  make_folder(run);
-  const TrainSummary summary = train_and_save(trainer, graph, config, run);
+void log_end(const TrainSummary& summary, const fs::path& run) {
   log_info(cat(summary.stopped ? "stopped by a signal: " : "", with_commas(summary.pairs), " pairs in ",
                human_seconds(summary.seconds), " (",
                human_count(double(summary.pairs) / std::max(summary.seconds, 1e-9)), " pairs/s), embeddings in ",
                (run / kEmbeddings).string()));
+}
+
+TrainSummary train_in_place(const Graph& graph, const std::string& graph_path, const Config& config,
+                            const fs::path& run) {
+  const int threads = config.run.threads > 0 ? config.run.threads : hardware_threads();
+  const Device device = choose_device(config.run.device);
+  log_graph(graph, graph_path, config);
+  log_device(config, device, threads);
+  Trainer trainer(graph.csr(), config, device, threads);  // refuses what cannot be trained before anything is written
+  log_info(cat("memory: ", human_bytes(double(trainer.plan().total_bytes())), " on ", to_string(device), ", ",
+               with_commas(trainer.plan().step_walks), " walks a step"));
+  return with_record(config, run, [&](MetricsFile& metrics) {
+    const TrainSummary summary = run_steps(trainer, config, metrics, false);
+    std::vector<float> copy;
+    const Rows<const float> rows = trainer.embeddings(copy);
+    const auto source = [&](Offset first, Rows<float> out) {
+      for (Offset i = 0; i < out.count; ++i) std::copy_n(rows.row(first + i), rows.dim, out.row(i));
+    };
+    replace_embeddings(run, rows.dim, source, graph.names());
+    metrics.write_end(summary);
+    return summary;
+  });
+}
+
+// ------------------------------------------------------------------------------------------------------ many ranks
+
+/// What must be equal on all ranks: the build, the graph and every option but those of a rank's own machine.
+std::vector<std::pair<std::string, std::string>> facts_of(const Graph& graph, const Config& config) {
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"program", kVersion},
+      {"graph content", graph.info().content_hash},
+      {"graph nodes", cat(graph.csr().num_nodes())},
+      {"graph arcs", cat(graph.csr().num_arcs())},
+  };
+  const auto own = [](const std::string& name) {
+    return name == "run.device" || name == "run.threads" || name == "exchange.address";
+  };
+  each_option(config, [&](const char* name, const auto& value, const Option&) {
+    if (!own(name)) facts.emplace_back(name, cat(value));
+  });
+  return facts;
+}
+
+/// A GPU of its own for each rank of this machine where there are enough, as run.device allows.
+Device device_of_rank(const Config& config, const World& world, int rank) {
+  const std::string& name = config.run.device;
+  const int index = world.transport == World::Transport::local ? rank : world.local_rank;
+  if (name == "cpu" || name.rfind("cuda:", 0) == 0) return choose_device(name);
+  if (name == "auto" && usable_gpus() < world.local_size) {
+    if (index == 0) log_info(cat("using the CPU: ", usable_gpus(), " usable GPUs for ", world.local_size, " ranks"));
+    return {};
+  }
+  return choose_device(cat("cuda:", index));
+}
+
+void log_ranks(const RankTrainer& trainer, const Csr& graph, const World& world, const Comm& comm) {
+  const Placement::Balance balance = trainer.placement().balance(graph);
+  log_info(cat("ranks: ", comm.size(), " by ", comm.transport(), ", ", world.local_size, " on this machine; rows ",
+               with_commas(balance.least_rows), " to ", with_commas(balance.most_rows), " a rank, arcs ",
+               with_commas(balance.least_arcs), " to ", with_commas(balance.most_arcs), ", ",
+               std::lround(100 * balance.inside_share), " % of arcs inside a rank"));
+}
+
+void log_stages(const RankTrainer& trainer) {
+  double busy_s = 0;
+  for (const StageTime& stage : trainer.stages()) {
+    char line[96];
+    std::snprintf(line, sizeof line, "stage %-8s busy %8.2f s (%3.0f %%), waiting %8.2f s", stage.name, stage.busy_s,
+                  100 * stage.busy_s / std::max(trainer.seconds(), 1e-9), stage.waiting_s);
+    log_info(line);
+    busy_s += stage.busy_s;
+  }
+  char line[96];
+  std::snprintf(line, sizeof line, "stages overlapped %.2f s of %.2f s", std::max(0.0, busy_s - trainer.seconds()),
+                trainer.seconds());
+  log_info(line);
+}
+
+/// Sums over all ranks.
+StoreCounters counters_of_all(const RankTrainer& trainer, Comm& comm) {
+  StoreCounters counters = trainer.counters();
+  std::vector<Offset> values;
+  each_counter(counters, [&](const char*, Offset& value) { values.push_back(value); });
+  comm.all_reduce(Span<Offset>(values));
+  std::size_t next = 0;
+  each_counter(counters, [&](const char*, Offset& value) { value = values[next++]; });
+  return counters;
+}
+
+/// All ranks step; the embeddings come to rank 0.
+void serve_rank(RankTrainer& trainer, const Csr& graph, int dim, Comm& comm) {
+  while (!trainer.done()) trainer.step();
+  counters_of_all(trainer, comm);
+  for (Offset first = 0; first < graph.num_nodes(); first += kSaveBlock)
+    trainer.gather(first, {nullptr, std::min(kSaveBlock, graph.num_nodes() - first), dim, dim});
+}
+
+TrainSummary lead_ranks(RankTrainer& trainer, const Graph& graph, const Config& config, const fs::path& run,
+                        Comm& comm) {
+  return with_record(config, run, [&](MetricsFile& metrics) {
+    const TrainSummary summary = run_steps(trainer, config, metrics, true);
+    log_stages(trainer);
+    const StoreCounters counters = counters_of_all(trainer, comm);
+    replace_embeddings(
+        run, config.model.dim, [&](Offset first, Rows<float> rows) { trainer.gather(first, rows); }, graph.names());
+    metrics.write_end(summary, trainer, counters);
+    return summary;
+  });
+}
+
+TrainSummary train_ranks(const Graph& graph, const std::string& graph_path, const Config& config, const World& world,
+                         const fs::path& run) {
+  TrainSummary summary;
+  run_ranks(world, config, [&](Comm& comm) {
+    handshake(comm, facts_of(graph, config));
+    const bool leads = comm.rank() == 0;
+    const int all_threads = config.run.threads > 0 ? config.run.threads * world.local_size : hardware_threads();
+    const int threads = std::max(1, all_threads / world.local_size);
+    const Device device = device_of_rank(config, world, comm.rank());
+    if (leads) log_graph(graph, graph_path, config), log_device(config, device, threads);
+    RankTrainer trainer(graph.csr(), config, comm, device, threads);
+    if (leads) log_ranks(trainer, graph.csr(), world, comm);
+    try {
+      if (leads) {
+        summary = lead_ranks(trainer, graph, config, run, comm);
+      } else {
+        serve_rank(trainer, graph.csr(), config.model.dim, comm);
+      }
+    } catch (const Error& error) {
+      if (error.fault != Fault::comm) throw;
+      throw Error(Fault::comm, cat(error.what(), "; last finished step: ", trainer.steps_done()));
+    }
+  });
+  return summary;
+}
+
+}  // namespace
+
+TrainSummary train(const Graph& graph, const std::string& graph_path, const Config& config, const fs::path& run,
+                   bool overwrite) {
+  const World world = find_world(config);
+  if (world.rank == 0) check_run_folder(run, overwrite), check_space(run, graph.csr().num_nodes(), config.model.dim);
+  const TrainSummary summary = world.size == 1 && !needs_exchange(config)
+                                   ? train_in_place(graph, graph_path, config, run)
+                                   : train_ranks(graph, graph_path, config, world, run);
+  if (world.rank == 0) log_end(summary, run);
   return summary;
 }
 

@@ -11,20 +11,6 @@ constexpr double kExplosion = 20;
 
 GraphSize size_of(const Csr& graph) { return {graph.num_nodes(), graph.num_arcs(), !graph.weights.empty()}; }
 
-/// What needs no memory to be refused.
-const Config& check_trainable(const Config& config, const Csr& graph, Device device) {
-  if (config.training.deterministic && device.is_cuda())
-    throw Error(Fault::usage, "training.deterministic needs device cpu: blocks of a GPU add in no fixed order");
-  if (graph.num_arcs() == 0) throw Error(Fault::input, "the graph has no edges: there is nothing to walk");
-  constexpr double kMostWalks = 0x1p62;  // counts of walks are 64-bit
-  const double walks = double(graph.num_nodes()) * config.sampler.walks_per_node * config.training.epochs;
-  if (walks > kMostWalks)
-    throw Error(Fault::usage, cat("training.epochs ", config.training.epochs, " and sampler.walks_per_node ",
-                                  config.sampler.walks_per_node, " make ", walks, " walks; at most ", kMostWalks,
-                                  " can be counted: lower one of them"));
-  return config;
-}
-
 /// The rows themselves on the CPU, else their values in `copy`.
 Rows<const float> on_host(Rows<float> rows, std::vector<float>& copy, const Exec& exec) {
   if (!exec.device.is_cuda()) return rows;
@@ -41,41 +27,76 @@ std::unique_ptr<MemoryLedger> open_ledger(const Plan& plan) {
 
 }  // namespace
 
-double learning_rate_at(const TrainingConfig& training, double share) {
-  if (training.schedule == "constant") return training.learning_rate;
-  return training.learning_rate + share * (training.final_learning_rate - training.learning_rate);
+Training::Training(const Csr& graph, const Config& config, Device device) : config_(config) {
+  if (config.training.deterministic && device.is_cuda())
+    throw Error(Fault::usage, "training.deterministic needs device cpu: blocks of a GPU add in no fixed order");
+  if (graph.num_arcs() == 0) throw Error(Fault::input, "the graph has no edges: there is nothing to walk");
+  constexpr double kMostWalks = 0x1p62;  // counts of walks are 64-bit
+  const double walks = double(graph.num_nodes()) * config.sampler.walks_per_node * config.training.epochs;
+  if (walks > kMostWalks)
+    throw Error(Fault::usage, cat("training.epochs ", config.training.epochs, " and sampler.walks_per_node ",
+                                  config.sampler.walks_per_node, " make ", walks, " walks; at most ", kMostWalks,
+                                  " can be counted: lower one of them"));
+  walks_per_epoch_ = graph.num_nodes() * config.sampler.walks_per_node;
+  walks_total_ = walks_per_epoch_ * config.training.epochs;
+}
+
+Training::StepWalks Training::walks_of(Offset step, Offset step_walks) const {
+  const Offset steps_per_epoch = (walks_per_epoch_ + step_walks - 1) / step_walks;
+  StepWalks walks;
+  walks.epoch = int(step / steps_per_epoch);
+  walks.first = step % steps_per_epoch * step_walks;
+  walks.count = std::min(step_walks, walks_per_epoch_ - walks.first);
+  walks.share = double(walks.epoch * walks_per_epoch_ + walks.first) / double(walks_total_);
+  return walks;
+}
+
+Offset Training::steps_of_run(Offset step_walks) const {
+  return (walks_per_epoch_ + step_walks - 1) / step_walks * config_.training.epochs;
+}
+
+void Training::check_loss(const Step& step, const std::function<std::string()>& first_bad_value) const {
+  const double untrained = (1 + config_.model.negatives) * std::log(2.0);
+  const double mean = step.pairs ? step.loss / double(step.pairs) : 0;
+  if (std::isfinite(mean) && mean <= kExplosion * untrained) return;
+  throw Error(Fault::internal, cat("training diverged at step ", steps_done_, " (epoch ", epoch_, ", learning rate ",
+                                   step.learning_rate, "): the mean loss a pair is ",
+                                   std::isnan(mean) ? "not a number" : cat(mean), ", that of untrained vectors ",
+                                   untrained, first_bad_value(), "; nothing was saved; lower training.learning_rate"));
 }
 
 Trainer::Trainer(const Csr& graph, const Config& config, Device device, int threads)
-    : config_(check_trainable(config, graph, device)),
+    : Training(graph, config, device),
       shape_(tile_shape(config)),
       plan_(plan_training(config, size_of(graph), device)),
       ledger_(open_ledger(plan_)),
+      host_ledger_(std::make_unique<MemoryLedger>(device, true)),
       stream_(device),
       exec_{device, threads, stream_.get(), ledger_.get()},
       writer_{device, config.training.deterministic ? 1 : threads, stream_.get(), ledger_.get()} {
   const Offset tiles = plan_.step_walks * shape_.tiles_per_walk;
-  topology_ = std::make_unique<WalkTopology>(graph, config.sampler.weighted, exec_);
+  Exec graph_home = exec_;
+  if (config.sampler.topology == "uva") graph_home.ledger = host_ledger_.get();
+  topology_ = std::make_unique<WalkTopology>(graph, config.sampler.weighted, graph_home);
   negative_table_ = std::make_unique<NegativeTable>(graph, config.sampler.negative_power, exec_);
   model_ = std::make_unique<SkipGram>(graph.num_nodes(), shape_.dim, config.training.seed, exec_);
   nodes_ = {*ledger_, plan_.step_walks * shape_.walk_length, "step: walks"};
   negatives_ = {*ledger_, tiles * shape_.shared_negatives, "step: negatives"};
   results_ = {*ledger_, tiles, "step: results"};
   totals_ = {*ledger_, 1, "step: totals"};
-  walks_per_epoch_ = graph.num_nodes() * config.sampler.walks_per_node;
-  walks_total_ = walks_per_epoch_ * config.training.epochs;
 }
 
 Trainer::Step Trainer::step() {
   const kernels::Ops& ops = kernels::ops(exec_);
-  const Offset first = walks_done_ % walks_per_epoch_;
-  epoch_ = int(walks_done_ / walks_per_epoch_);
+  const StepWalks now = walks_of(steps_done_, plan_.step_walks);
+  epoch_ = now.epoch;
   Step step;
-  step.walks = std::min(plan_.step_walks, walks_per_epoch_ - first);
-  step.learning_rate = learning_rate_at(config_.training, double(walks_done_) / double(walks_total_));
+  step.walks = now.count;
+  step.learning_rate = learning_rate_at(config_.training, now.share);
 
   const Offset tiles = step.walks * shape_.tiles_per_walk;
-  const kernels::WalkBatch walks{config_.training.seed, std::uint32_t(epoch_), first, step.walks, shape_.walk_length};
+  const kernels::WalkBatch walks{config_.training.seed, std::uint32_t(epoch_), now.first, step.walks,
+                                 shape_.walk_length};
   const Span<RowId> nodes = nodes_.span().subspan(0, step.walks * shape_.walk_length);
   const Span<RowId> negatives = negatives_.span().subspan(0, tiles * shape_.shared_negatives);
   const Span<kernels::TileResult> results = results_.span().subspan(0, tiles);
@@ -100,18 +121,8 @@ Trainer::Step Trainer::step() {
   seen_ = totals;
   walks_done_ += step.walks;
   ++steps_done_;
-  check_loss(step);
+  check_loss(step, [&] { return first_bad_value(); });
   return step;
-}
-
-void Trainer::check_loss(const Step& step) const {
-  const double untrained = (1 + config_.model.negatives) * std::log(2.0);
-  const double mean = step.pairs ? step.loss / double(step.pairs) : 0;
-  if (std::isfinite(mean) && mean <= kExplosion * untrained) return;
-  throw Error(Fault::internal, cat("training diverged at step ", steps_done_, " (epoch ", epoch_, ", learning rate ",
-                                   step.learning_rate, "): the mean loss a pair is ",
-                                   std::isnan(mean) ? "not a number" : cat(mean), ", that of untrained vectors ",
-                                   untrained, first_bad_value(), "; nothing was saved; lower training.learning_rate"));
 }
 
 std::string Trainer::first_bad_value() const {

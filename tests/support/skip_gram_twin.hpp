@@ -23,7 +23,7 @@ inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
 inline std::vector<int> contexts_of(const kernels::TileBatch& batch, Offset walk, int at, int nodes) {
   int reach = batch.shape.window;
   if (batch.shape.shrink_window) {
-    const Philox4 random = draw(batch.walks.seed, batch.walks.epoch, std::uint64_t(batch.walks.first + walk),
+    const Philox4 random = draw(batch.walks.seed, batch.walks.epoch, std::uint64_t(batch.walks.walk(walk)),
                                 std::uint32_t(at / 4), Draw::window);
     reach = 1 + int(std::uint64_t(random.word[at % 4]) * std::uint64_t(batch.shape.window) >> 32);
   }
@@ -33,64 +33,77 @@ inline std::vector<int> contexts_of(const kernels::TileBatch& batch, Offset walk
   return contexts;
 }
 
-/// Loss of the tile and, where asked for, its gradient by both tables.
-inline double tile_loss(const kernels::TileBatch& batch, Offset tile, const Table& centres, const Table& contexts,
-                        Table* centre_gradient = nullptr, Table* context_gradient = nullptr, Offset* pairs = nullptr) {
+/// Centre row u with context row v: drawn together (sign 1) or, a negative, apart (-1). masked: a negative that is the
+/// centre or one of its contexts.
+struct Product {
+  RowId u, v;
+  double sign, weight;
+  bool masked;
+};
+
+/// Everything that a tile multiplies. Arrays of the batch are in host memory.
+inline std::vector<Product> products_of(const kernels::TileBatch& batch, Offset tile) {
   const auto& shape = batch.shape;
   const Offset walk = tile / shape.tiles_per_walk;
   const RowId* nodes = &batch.nodes[walk * shape.walk_length];
   int count = 0;
   while (count < shape.walk_length && nodes[count] != kNoRow) ++count;
   const int first = int(tile % shape.tiles_per_walk) * shape.centres();
-  double loss = 0;
-  const auto add = [&](RowId u, RowId v, double sign, double weight) {
-    const double score = dot(centres[u], contexts[v]);
-    loss += weight * softplus(-sign * score);
-    if (!centre_gradient) return;
-    const double slope = -weight * sign / (1 + std::exp(sign * score));
-    for (std::size_t c = 0; c < centres[u].size(); ++c) {
-      (*centre_gradient)[u][c] += slope * contexts[v][c];
-      (*context_gradient)[v][c] += slope * centres[u][c];
-    }
-  };
+  std::vector<Product> products;
   for (int at = first; at < std::min(count, first + shape.centres()) && count >= 2; ++at) {
     const std::vector<int> window = contexts_of(batch, walk, at, count);
     std::set<RowId> positive{nodes[at]};
     for (const int j : window) {
       positive.insert(nodes[j]);
-      add(nodes[at], nodes[j], 1, 1);
+      products.push_back({nodes[at], nodes[j], 1, 1, false});
     }
-    if (pairs) *pairs += Offset(window.size());
+    const double share = double(shape.negatives) * double(window.size()) / shape.shared_negatives;
     for (int s = 0; s < shape.shared_negatives; ++s) {
       const RowId negative = batch.negatives[tile * shape.shared_negatives + s];
-      if (!positive.count(negative))
-        add(nodes[at], negative, -1, double(shape.negatives) * double(window.size()) / shape.shared_negatives);
+      products.push_back({nodes[at], negative, -1, share, positive.count(negative) > 0});
+    }
+  }
+  return products;
+}
+
+/// Loss of the tile; where asked for, adds its gradient by both tables and its pairs.
+inline double tile_loss(const kernels::TileBatch& batch, Offset tile, const Table& centres, const Table& contexts,
+                        Table* centre_gradient = nullptr, Table* context_gradient = nullptr, Offset* pairs = nullptr) {
+  double loss = 0;
+  for (const auto& [u, v, sign, weight, masked] : products_of(batch, tile)) {
+    if (pairs) *pairs += sign > 0;
+    if (masked) continue;
+    const double score = dot(centres[u], contexts[v]);
+    loss += weight * softplus(-sign * score);
+    if (!centre_gradient) continue;
+    const double slope = -weight * sign / (1 + std::exp(sign * score));
+    for (std::size_t c = 0; c < centres[u].size(); ++c) {
+      (*centre_gradient)[u][c] += slope * contexts[v][c];
+      (*context_gradient)[v][c] += slope * centres[u][c];
     }
   }
   return loss;
 }
 
-/// What each row's step is multiplied by: (centre table, context table).
+/// Adds what bounds the second derivative of the tile's loss along a row, in any direction: sigma' <= 1/4. The kernel
+/// counts masked negatives too.
+inline void add_curvatures(const kernels::TileBatch& batch, Offset tile, const Table& centres, const Table& contexts,
+                           std::vector<double>& centre_curvature, std::vector<double>& context_curvature) {
+  for (const auto& [u, v, sign, weight, masked] : products_of(batch, tile)) {
+    centre_curvature[u] += weight / 4 * dot(contexts[v], contexts[v]);
+    context_curvature[v] += weight / 4 * dot(centres[u], centres[u]);
+  }
+}
+
+/// What each row's step is multiplied by in a batch of one tile: (centre table, context table).
 inline std::pair<std::vector<double>, std::vector<double>> shortenings(const kernels::TileBatch& batch,
                                                                        const Table& centres, const Table& contexts) {
-  const auto& shape = batch.shape;
-  std::vector<double> centre_mass(centres.size(), 0), context_mass(contexts.size(), 0);
-  int count = 0;
-  while (count < shape.walk_length && batch.nodes[count] != kNoRow) ++count;
-  const auto add = [&](RowId u, RowId v, double weight) {
-    centre_mass[u] += weight * dot(contexts[v], contexts[v]) * double(batch.learning_rate) / 4;
-    context_mass[v] += weight * dot(centres[u], centres[u]) * double(batch.learning_rate) / 4;
-  };
-  for (int at = 0; at < count; ++at) {
-    const std::vector<int> window = contexts_of(batch, 0, at, count);
-    for (const int j : window) add(batch.nodes[at], batch.nodes[j], 1);
-    for (int s = 0; s < shape.shared_negatives; ++s)
-      add(batch.nodes[at], batch.negatives[s],
-          double(shape.negatives) * double(window.size()) / shape.shared_negatives);
-  }
-  for (auto* side : {&centre_mass, &context_mass})
-    for (double& m : *side) m = m > double(batch.curvature_limit) ? double(batch.curvature_limit) / m : 1;
-  return {centre_mass, context_mass};
+  std::vector<double> of_centres(centres.size(), 0), of_contexts(contexts.size(), 0);
+  add_curvatures(batch, 0, centres, contexts, of_centres, of_contexts);
+  const double rate = double(batch.learning_rate), limit = double(batch.curvature_limit);
+  for (auto* side : {&of_centres, &of_contexts})
+    for (double& value : *side) value = rate * value > limit ? limit / (rate * value) : 1;
+  return {of_centres, of_contexts};
 }
 
 }  // namespace gs::twin

@@ -1,1 +1,0 @@
-#include "graphscale/exchange.hpp"

@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "graphscale/store.hpp"
+
+#include "src/store/partition.hpp"
+
+namespace gs {
+namespace {
+
+int index_in(const std::vector<int>& ranks, int rank) {
+  const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank);
+  return at != ranks.end() && *at == rank ? int(at - ranks.begin()) : -1;
+}
+
+}  // namespace
+
+std::vector<int> parse_ranks(const std::string& text, int ranks, const std::string& option) {
+  std::vector<int> named;
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Fault::usage, cat(option, ": \"", text, "\" ", why, "; there ",
+                                  ranks == 1 ? "is rank 0 alone" : cat("are ranks 0 to ", ranks - 1)));
+  };
+  if (text.empty()) {
+    named.resize(std::size_t(ranks));
+    std::iota(named.begin(), named.end(), 0);
+    return named;
+  }
+
+  const char *at = text.data(), *const end = at + text.size();
+  const auto number = [&] {
+    int value = -1;
+    const auto [rest, status] = std::from_chars(at, end, value);
+    if (status != std::errc() || value < 0) refuse("is no list of ranks such as 0-3,6");
+    if (value >= ranks) refuse(cat("names rank ", value));
+    at = rest;
+    return value;
+  };
+  while (true) {
+    const int first = number();
+    int last = first;
+    if (at != end && *at == '-') {
+      ++at;
+      last = number();
+    }
+    if (last < first) refuse(cat("counts down from ", first, " to ", last));
+    for (int rank = first; rank <= last; ++rank) named.push_back(rank);
+    if (at == end) break;
+    if (*at != ',') refuse("is no list of ranks such as 0-3,6");
+    ++at;
+  }
+  std::sort(named.begin(), named.end());
+  named.erase(std::unique(named.begin(), named.end()), named.end());
+  return named;
+}
+
+Placement Placement::cyclic(Offset rows, int ranks) {
+  Placement placement;
+  placement.rows_ = rows;
+  placement.ranks_ = ranks;
+  placement.storage_ = placement.compute_ = parse_ranks("", ranks, "ranks");
+  return placement;
+}
+
+Placement Placement::make(const Config& config, const Csr& graph, Comm& comm) {
+  Placement placement = cyclic(graph.num_nodes(), comm.size());
+  placement.storage_ = parse_ranks(config.ranks.storage, comm.size(), "ranks.storage");
+  placement.compute_ = parse_ranks(config.ranks.compute, comm.size(), "ranks.compute");
+  const auto owners = placement.storage_.size();
+  if (config.store.placement != "partition" || owners == 1 || placement.rows_ == 0) return placement;
+
+  placement.positions_.resize(std::size_t(placement.rows_));
+  placement.bounds_.resize(owners + 1);
+  if (comm.rank() == 0) placement.take_parts(partition(graph, int(owners)));
+  comm.broadcast(placement.positions_.data(), placement.rows_ * Offset(sizeof(RowId)), 0);
+  comm.broadcast(placement.bounds_.data(), Offset(placement.bounds_.size() * sizeof(Offset)), 0);
+  placement.by_position_.resize(placement.positions_.size());
+  for (std::size_t row = 0; row < placement.positions_.size(); ++row)
+    placement.by_position_[placement.positions_[row]] = RowId(row);
+  return placement;
+}
+
+/// positions_ and bounds_: the rows of part 0 in their order, then those of part 1, ...
+void Placement::take_parts(const std::vector<int>& parts) {
+  std::fill(bounds_.begin(), bounds_.end(), 0);
+  for (const int part : parts) ++bounds_[std::size_t(part + 1)];
+  std::partial_sum(bounds_.begin(), bounds_.end(), bounds_.begin());
+  std::vector<Offset> next(bounds_.begin(), bounds_.end() - 1);
+  for (std::size_t row = 0; row < parts.size(); ++row) positions_[row] = RowId(next[std::size_t(parts[row])]++);
+}
+
+int Placement::owner_index(int rank) const { return index_in(storage_, rank); }
+int Placement::compute_index(int rank) const { return index_in(compute_, rank); }
+
+kernels::Owners Placement::owners() const { return {int(storage_.size()), positions_, bounds_}; }
+
+Offset Placement::rows_of(int owner) const {
+  if (is_partition()) return bounds_[std::size_t(owner + 1)] - bounds_[std::size_t(owner)];
+  const auto count = Offset(storage_.size());
+  return (rows_ - owner + count - 1) / count;
+}
+
+kernels::RowSequence Placement::sequence_of(int owner) const {
+  if (is_partition())
+    return {0, 1, Span<const RowId>(by_position_).subspan(bounds_[std::size_t(owner)], rows_of(owner))};
+  return {RowId(owner), RowId(storage_.size()), {}};
+}
+
+Placement::Balance Placement::balance(const Csr& graph) const {
+  const kernels::Owners owners = this->owners();
+  std::vector<Offset> rows(storage_.size(), 0), arcs(storage_.size(), 0);
+  Offset inside = 0;
+  for (Offset row = 0; row < rows_; ++row) {
+    const int owner = owners.owner(RowId(row));
+    ++rows[std::size_t(owner)];
+    arcs[std::size_t(owner)] += graph.degree(row);
+    for (const RowId target : graph.neighbours(row)) inside += owners.owner(target) == owner ? 1 : 0;
+  }
+  Balance balance;
+  balance.least_rows = *std::min_element(rows.begin(), rows.end());
+  balance.most_rows = *std::max_element(rows.begin(), rows.end());
+  balance.least_arcs = *std::min_element(arcs.begin(), arcs.end());
+  balance.most_arcs = *std::max_element(arcs.begin(), arcs.end());
+  balance.inside_share = graph.num_arcs() > 0 ? double(inside) / double(graph.num_arcs()) : 1;
+  return balance;
+}
+
+}  // namespace gs

@@ -1,0 +1,245 @@
+// The tables: their shape, their buffers, their first values, and how they are read back.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "graphscale/store.hpp"
+
+namespace gs {
+namespace {
+
+template <class T>
+Buffer<T> copy_of(Span<const T> values, const char* purpose, const Exec& exec) {
+  Buffer<T> buffer(*exec.ledger, values.size, purpose);
+  copy_bytes(buffer.data(), values.data, values.size * Offset(sizeof(T)), exec);
+  wait(exec);
+  return buffer;
+}
+
+/// Rows as float32 in host memory, a block at a time: visit(first, rows).
+template <class Visit>
+void for_each_block(const kernels::StoredRows& table, const Exec& exec, const Visit& visit) {
+  constexpr Offset kBlock = 1 << 14;
+  const Offset stride = padded_stride(table.dim), most = std::min(kBlock, table.count);
+  std::vector<RowId> ids(static_cast<std::size_t>(most));
+  std::vector<float> values(std::size_t(most * stride));
+  Buffer<RowId> device_ids(*exec.ledger, most, "store: rows read back");
+  Buffer<float> device_values(*exec.ledger, most * stride, "store: rows read back");
+  for (Offset first = 0; first < table.count; first += kBlock) {
+    const Offset count = std::min(kBlock, table.count - first);
+    std::iota(ids.begin(), ids.begin() + count, RowId(first));
+    copy_bytes(device_ids.data(), ids.data(), count * Offset(sizeof(RowId)), exec);
+    kernels::ops(exec).gather_rows(table, device_ids.span().subspan(0, count),
+                                   {device_values.data(), count, table.dim, stride}, exec);
+    copy_bytes(values.data(), device_values.data(), count * stride * Offset(sizeof(float)), exec);
+    wait(exec);
+    visit(first, Rows<const float>(values.data(), count, table.dim, stride));
+  }
+}
+
+kernels::RowType type_named(const std::string& name) {
+  return name == "fp16" ? kernels::RowType::fp16 : name == "bf16" ? kernels::RowType::bf16 : kernels::RowType::fp32;
+}
+
+kernels::Compression compression_named(const std::string& name) {
+  using kernels::Compression;
+  return name == "fp16"     ? Compression::fp16
+         : name == "int8"   ? Compression::int8
+         : name == "topk"   ? Compression::topk
+         : name == "onebit" ? Compression::onebit
+                            : Compression::none;
+}
+
+/// The most rows that all compute ranks can ask of one owner with `local` rows.
+Offset most_asked(const TablesShape& shape, const Placement& placement, Offset local) {
+  const int slices = shape.deterministic ? kSlices : 1;
+  const Offset a_rank =
+      std::min(local * slices, Batch::capacity_rows(shape.tile, shape.step_walks, placement.rows(), slices));
+  return a_rank * Offset(placement.compute().size());
+}
+
+}  // namespace
+
+TablesShape tables_shape(const Config& config, Offset rows, Offset step_walks) {
+  TablesShape shape;
+  shape.tile = tile_shape(config);
+  shape.step_walks = step_walks;
+  shape.head_rows = config.exchange.method == "allreduce" ? rows : std::min(rows, config.store.replicated_rows);
+  shape.type = type_named(config.model.dtype);
+  shape.wire_type = type_named(config.exchange.row_type);
+  shape.optimizer = optimizer_of(config.training);
+  shape.codec.kind = compression_named(config.exchange.compression);
+  shape.codec.dim = config.model.dim;
+  shape.codec.keep = std::clamp(int(std::lround(config.exchange.keep_share * config.model.dim)), 1, config.model.dim);
+  const bool keeps = shape.codec.kind == kernels::Compression::topk || shape.codec.kind == kernels::Compression::onebit;
+  const Offset wanted = config.exchange.feedback_rows;
+  shape.feedback_rows = !keeps ? 0 : wanted < 0 ? rows : std::min(rows, wanted);
+  shape.replicate_every = config.store.replicate_every;
+  shape.deterministic = config.training.deterministic;
+  return shape;
+}
+
+Rows<float> StepRows::rows(const Buffer<float>& table) const {
+  return {table.data(), batch.slots(), dim, padded_stride(dim)};
+}
+
+kernels::TileGradients StepRows::gradients() const {
+  return {rows(centre_gradients), rows(context_gradients), centre_curvature.span().subspan(0, batch.slots()),
+          context_curvature.span().subspan(0, batch.slots())};
+}
+
+ShardedTables::ShardedTables(const TablesShape& shape, const Placement& placement, std::uint64_t seed, Comm& control,
+                             Comm& data, MemoryLedger& host, const Exec& exec)
+    : shape_(shape),
+      placement_(placement),
+      control_(control),
+      data_(data),
+      exec_(exec),
+      writer_(exec),
+      own_(placement.owner_index(control.rank())) {
+  if (shape.deterministic) writer_.threads = 1;
+  MemoryLedger& ledger = *exec.ledger;
+  const bool owns_rows = own_ >= 0 && shape.head_rows < placement.rows();
+  const Offset local = owns_rows ? placement.rows_of(own_) : 0;
+  const int columns = kernels::state_columns(shape.optimizer, dim());
+  const auto table = [&](const char* name, Offset rows, Offset hot) {
+    return ShardTable(name, rows, hot, dim(), shape.type, columns, ledger, host);
+  };
+  if (placement.is_partition()) {
+    positions_ = copy_of(placement.positions(), "store: placement", exec);
+    bounds_ = copy_of(placement.bounds(), "store: placement", exec);
+  }
+  centres_ = table("centres", local, shape.hot_rows), contexts_ = table("contexts", local, shape.hot_rows);
+  if (local > 0) {
+    kernels::RowSequence rows = placement.sequence_of(own_);
+    if (!rows.list.empty()) {
+      own_rows_ = copy_of(rows.list, "store: placement", exec);
+      rows.list = own_rows_.span();
+    }
+    initialize(centres_, rows, seed);
+  }
+  if (const Offset head = shape.head_rows; head > 0) {
+    head_centres_ = table("head centres", head, head), head_contexts_ = table("head contexts", head, head);
+    head_gradients_ = {ledger, 2 * head * padded_stride(dim()), "head: gradients"};
+    head_curvature_ = {ledger, 2 * head, "head: gradients"};
+    std::vector<RowId> list(static_cast<std::size_t>(head));
+    std::iota(list.begin(), list.end(), RowId(0));
+    head_list_ = copy_of<RowId>(list, "head: gradients", exec);
+    initialize(head_centres_, {}, seed);
+  }
+  kept_centres_ = {ledger, shape.feedback_rows * padded_stride(dim()), "exchange: kept gradients"};
+  kept_contexts_ = {ledger, shape.feedback_rows * padded_stride(dim()), "exchange: kept gradients"};
+
+  const Offset asked = most_asked(shape, placement, local), distinct = std::min(asked, local);
+  sums_ = {ledger, 2 * distinct * padded_stride(dim()), "exchange: sums"};
+  sum_curvature_ = {ledger, 2 * distinct, "exchange: sums"};
+  totals_ = {ledger, 1, "exchange: sums"};
+  scratch_ = {ledger, kernels::unique_scratch_bytes(asked, distinct, exec.device.is_cuda()), "exchange: sums"};
+  const bool computes = placement.compute_index(control.rank()) >= 0;
+  const Offset slots = computes ? Batch::capacity_rows(shape.tile, shape.step_walks, placement.rows(), slices()) : 0;
+  const Offset row_bytes = dim() * kernels::bytes_of(shape.wire_type), coded_bytes = shape.codec.row_bytes();
+  const bool travels = control.size() > 1 && shape.head_rows < placement.rows();
+  outgoing_ = {ledger, travels ? 2 * std::max(asked * row_bytes, slots * coded_bytes) : 0, "exchange: wire"};
+  incoming_ = {ledger, travels ? 2 * std::max(slots * row_bytes, asked * coded_bytes) : 0, "exchange: wire"};
+}
+
+void ShardedTables::initialize(ShardTable& table, const kernels::RowSequence& rows, std::uint64_t seed) {
+  kernels::ops(exec_).initialize_rows(table.rows(), rows, SkipGram::initial_scale(dim()), seed, exec_);
+  wait(exec_);
+}
+
+std::unique_ptr<StepRows> ShardedTables::make_step() const {
+  MemoryLedger& ledger = *exec_.ledger;
+  const int rank = control_.rank();
+  const Offset walks = placement_.compute_index(rank) >= 0 ? shape_.step_walks : 0;
+  const Offset slots = Batch::capacity_rows(shape_.tile, walks, placement_.rows(), slices());
+  const Offset local = own_ >= 0 && shape_.head_rows < placement_.rows() ? placement_.rows_of(own_) : 0;
+  const Offset asked = most_asked(shape_, placement_, local);
+  const auto rows = [&](const char* purpose) { return Buffer<float>(ledger, slots * padded_stride(dim()), purpose); };
+  auto step = std::make_unique<StepRows>(StepRows{Batch(shape_.tile, walks, placement_.rows(), exec_, slices()),
+                                                  rows("step: fetched rows"),
+                                                  rows("step: fetched rows"),
+                                                  rows("step: gradients"),
+                                                  rows("step: gradients"),
+                                                  Buffer<float>(ledger, slots, "step: gradients"),
+                                                  Buffer<float>(ledger, slots, "step: gradients"),
+                                                  Buffer<RowId>(ledger, asked, "step: asked rows"),
+                                                  Buffer<RowId>(ledger, asked, "step: asked rows"),
+                                                  Buffer<RowId>(ledger, std::min(asked, local), "step: asked rows"),
+                                                  std::vector<Offset>(std::size_t(control_.size()), 0),
+                                                  std::vector<Offset>(std::size_t(control_.size()), 0),
+                                                  {},
+                                                  dim()});
+  return step;
+}
+
+kernels::Owners ShardedTables::owners() const {
+  kernels::Owners owners = placement_.owners();
+  owners.positions = positions_.span(), owners.bounds = bounds_.span();
+  return owners;
+}
+
+void ShardedTables::gather_centres(Offset first, Rows<float> out) {
+  const Offset last = first + out.count, row_bytes = dim() * Offset(sizeof(float));
+  const kernels::Owners owners = placement_.owners();
+  std::vector<std::vector<RowId>> by_owner(placement_.storage().size());  // local rows, ascending global rows
+  for (Offset row = std::max(first, shape_.head_rows); row < last; ++row)
+    by_owner[std::size_t(owners.owner(RowId(row)))].push_back(owners.local_row(RowId(row)));
+
+  // Own rows to packed host memory.
+  const auto packed = [&](const ShardTable& table, const std::vector<RowId>& ids) {
+    std::vector<char> host(ids.size() * std::size_t(row_bytes));
+    Buffer<RowId> device_ids = copy_of<RowId>(ids, "store: rows read back", exec_);
+    Buffer<char> device(*exec_.ledger, Offset(host.size()), "store: rows read back");
+    kernels::ops(exec_).pack_rows(table.rows(), device_ids.span(), kernels::RowType::fp32, device.data(), exec_);
+    copy_bytes(host.data(), device.data(), Offset(host.size()), exec_);
+    wait(exec_);
+    return host;
+  };
+  std::vector<char> mine;
+  if (own_ >= 0) mine = packed(centres_, by_owner[std::size_t(own_)]);
+
+  const bool is_root = control_.rank() == 0;
+  std::vector<Offset> sent(std::size_t(control_.size()), 0), received(std::size_t(control_.size()), 0);
+  sent[0] = Offset(mine.size());
+  Offset total = 0;
+  for (std::size_t o = 0; is_root && o < by_owner.size(); ++o)
+    total += received[std::size_t(placement_.storage()[o])] = Offset(by_owner[o].size()) * row_bytes;
+  std::vector<char> all(static_cast<std::size_t>(total));
+  control_.all_to_all(mine.data(), sent, all.data(), received);
+  if (!is_root) return;
+
+  std::vector<const char*> next(by_owner.size());
+  const char* at = all.data();
+  for (std::size_t o = 0; o < by_owner.size(); ++o) next[o] = at, at += Offset(by_owner[o].size()) * row_bytes;
+  for (Offset row = std::max(first, shape_.head_rows); row < last; ++row) {
+    const char*& from = next[std::size_t(owners.owner(RowId(row)))];
+    std::memcpy(out.row(row - first), from, std::size_t(row_bytes));
+    from += row_bytes;
+  }
+  if (first >= shape_.head_rows) return;
+  std::vector<RowId> head(std::size_t(std::min(last, shape_.head_rows) - first));
+  std::iota(head.begin(), head.end(), RowId(first));
+  const std::vector<char> values = packed(head_centres_, head);
+  for (std::size_t i = 0; i < head.size(); ++i)
+    std::memcpy(out.row(Offset(i)), values.data() + i * std::size_t(row_bytes), std::size_t(row_bytes));
+}
+
+ShardedTables::BadValue ShardedTables::first_not_finite() const {
+  BadValue bad;
+  const auto look = [&](const char* name, const ShardTable& table, const kernels::RowSequence& rows) {
+    if (bad.row >= 0) return;
+    for_each_block(table.rows(), exec_, [&](Offset first, Rows<const float> block) {
+      if (bad.row >= 0) return;
+      if (const auto [row, column] = gs::first_not_finite(block); row >= 0)
+        bad = {name, Offset(rows[first + row]), column, block(row, column)};
+    });
+  };
+  const kernels::RowSequence own = own_ >= 0 ? placement_.sequence_of(own_) : kernels::RowSequence{};
+  look("centre", centres_, own), look("context", contexts_, own);
+  look("centre", head_centres_, {}), look("context", head_contexts_, {});
+  return bad;
+}
+
+}  // namespace gs

@@ -1,1 +1,0 @@
-#include "graphscale/store.hpp"
