@@ -223,7 +223,13 @@ struct Feedback {
   Span<const RowId> rows;  ///< [n] the coded gradients' global rows, none twice unless exec has one thread on the CPU
 };
 
-enum class Optimizer : int { sgd, momentum, adagrad, adam };
+/// How a row takes its gradient g, once clipped and shortened; t counts the row's own steps.
+enum class Optimizer : int {
+  sgd,       ///< row -= rate g
+  momentum,  ///< velocity <- momentum velocity + g; row -= rate velocity
+  adagrad,   ///< sum <- sum + mean over columns of g^2; row -= rate g / (sqrt(sum) + epsilon); one sum a row
+  adam,      ///< Kingma and Ba, "Adam", 2015, with its two corrections by t; lazy: rows without gradient stand still
+};
 
 /// How a row takes one summed gradient. Optimizer state is a row of `state_columns` float32.
 struct UpdateRule {

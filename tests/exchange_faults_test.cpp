@@ -87,10 +87,10 @@ TEST_P(Faults, RanksThatDoNotComeAreNamedAtTheDeadline) {
           throw;
         }
       },
-      0.3);
+      1);
 
   EXPECT_EQ(ending.fault, Fault::comm);
-  const std::string expected = "no sign of ranks 1, 3 for 0.3 s (exchange.timeout_s)";
+  const std::string expected = "no sign of ranks 1, 3 for 1 s (exchange.timeout_s)";
   for (int r : {0, 2}) {
     const std::string& sentence = ending.of_rank[std::size_t(r)];
     EXPECT_TRUE(sentence.starts_with(expected)) << sentence;
@@ -171,6 +171,19 @@ TEST_P(Faults, AbortFromAnotherThreadEndsACallInProgress) {
     }
   });
   EXPECT_TRUE(ending.of_rank[0].find("rank 1 left") == 0) << ending.of_rank[0];
+}
+
+TEST_P(Faults, TheCauseIsReportedThoughItsEchoComesFirst) {
+  const Ending ending = end_of(2, [](Comm& comm) {
+    if (comm.rank() == 0) comm.barrier();
+    comm.abort("bad line");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // most likely rank 0 has failed by then
+    throw Error(Fault::input, "bad line");
+  });
+
+  EXPECT_EQ(ending.of_rank[0], "rank 1 left: bad line");
+  EXPECT_EQ(ending.sentence, "rank 1: bad line");
+  EXPECT_EQ(ending.fault, Fault::input);
 }
 
 TEST_P(Faults, NoticeHearsOfAFailureWithoutACall) {

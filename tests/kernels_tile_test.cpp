@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "tests/support/skip_gram_twin.hpp"
 #include "tests/support/tile_case.hpp"
 

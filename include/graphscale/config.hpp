@@ -135,7 +135,7 @@ void each_option(C& c, Visit&& visit) {
         "follow edges in proportion to their weight where the graph has weights; false: uniformly"));
   visit("sampler.negatives_from", c.sampler.negatives_from, Option::text({"auto", "local", "global"},
         "local: each rank draws negatives from its own rows, which then never travel; global: from the whole graph; "
-        "auto: local where a rank owns rows, global where deterministic"));
+        "auto: local where rows are placed cyclically, global where a partitioner placed them or deterministic"));
   visit("sampler.topology", c.sampler.topology, Option::text({"replicated", "uva", "partitioned"},
         "where the graph lies; replicated: on every rank's device; uva: in pinned host memory that the device reads; "
         "partitioned: each rank has its own nodes' arcs and walkers travel"));

@@ -109,6 +109,10 @@ std::unique_ptr<Comm> open_nccl(Comm& control, const Config& config, const Exec&
 /// the values and which ranks have them.
 void handshake(Comm& comm, const std::vector<std::pair<std::string, std::string>>& facts);
 
+/// Runs `work` on rank `root` alone, however long it takes: the others are told each second that it goes on, so that
+/// no deadline ends them. Collective. Throws on root what work throws.
+void wait_for_work(Comm& comm, int root, const std::function<void()>& work);
+
 // ------------------------------------------------------------------------------------------------------- transports
 
 /// `size` ends of one group in one process; end r is used by one thread, rank r. run_ranks and tests make them.

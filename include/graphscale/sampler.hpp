@@ -38,7 +38,9 @@ class NegativeTable {
   /// Of `count` rows of the graph; their list, if any, in host memory. Throws internal where count is 0.
   NegativeTable(const Csr& graph, double power, const kernels::RowSequence& rows, Offset count, const Exec& exec);
   kernels::RowDraw view() const;
-  static Offset bytes(Offset rows) { return rows * Offset(sizeof(kernels::AliasSlot)); }
+  static Offset bytes(Offset rows, bool is_list = false) {
+    return rows * Offset(sizeof(kernels::AliasSlot) + (is_list ? sizeof(RowId) : 0));
+  }
 
  private:
   Buffer<kernels::AliasSlot> slots_;

@@ -5,6 +5,15 @@
 
 namespace gs {
 
+/// One rank's part of a run, as far as sizes depend on it.
+struct RankPart {
+  Offset rows = 0;  ///< of the whole graph
+  int ranks = 1, storage_ranks = 1, compute_ranks = 1;
+  bool stores = true, computes = true;
+  bool is_partition = false;              ///< rows are placed by lists
+  Offset local_rows = 0, local_arcs = 0;  ///< of the rows it owns
+};
+
 /// Which ranks store, which compute, and who owns a row.
 class Placement {
  public:
@@ -15,6 +24,8 @@ class Placement {
   /// asks METIS on rank 0 for parts of equal rows and equal arcs and sends everyone its 4 rows bytes; an owner's rows
   /// keep their order by degree. Collective. Throws usage: see parse_ranks; a graph too large for METIS.
   static Placement make(const Config& config, const Csr& graph, Comm& comm);
+  /// The same of `ranks` ranks, by this process alone.
+  static Placement make(const Config& config, const Csr& graph, int ranks);
 
   Offset rows() const { return rows_; }
   int ranks() const { return ranks_; }
@@ -30,6 +41,9 @@ class Placement {
   Span<const RowId> positions() const { return positions_; }  ///< [rows], partition only
   Span<const Offset> bounds() const { return bounds_; }       ///< [owners + 1], partition only
 
+  RankPart part_of(int rank) const;                    ///< without its arcs
+  RankPart part_of(int rank, const Csr& graph) const;  ///< counts them
+
   /// How even it is: rows, arcs and arcs that stay inside, least and most over owners.
   struct Balance {
     Offset least_rows = 0, most_rows = 0, least_arcs = 0, most_arcs = 0;
@@ -38,7 +52,10 @@ class Placement {
   Balance balance(const Csr& graph) const;
 
  private:
+  static Placement roles(const Config& config, Offset rows, int ranks);
+  bool is_parted(const Config& config) const;
   void take_parts(const std::vector<int>& parts);
+  void number_back();
 
   Offset rows_ = 0;
   int ranks_ = 1;
@@ -70,6 +87,7 @@ class PartitionedTopology {
 
   /// Held bytes of a rank with so many rows and arcs, under the purposes of WalkTopology and "graph: walkers".
   static Offset bytes(Offset local_rows, Offset local_arcs, bool weighted);
+  static Offset walker_bytes();  ///< of those, under "graph: walkers"
 
  private:
   /// A walker as it is sent: its walk of the batch that all ranks' batches make together, the same walk's number in the
@@ -189,6 +207,35 @@ struct TablesShape {
 /// What `config` asks for. hot_rows is left to the caller.
 TablesShape tables_shape(const Config& config, Offset rows, Offset step_walks);
 
+/// Bytes for a purpose of the ledger: of the device's, or (on_host) of host memory's.
+struct MemoryNeed {
+  std::string purpose;
+  Offset bytes = 0;
+  bool on_host = false;
+};
+
+/// How large a rank's tables and a step's buffers are, in values or rows: what ShardedTables allocates and a plan adds
+/// up.
+struct TablesSize {
+  TablesSize() = default;
+  TablesSize(const TablesShape& shape, const RankPart& part, Device device);
+
+  Offset local_rows = 0;  ///< of the rank's shard; 0 where all rows are replicated
+  int state_columns = 0;  ///< of a row's optimizer state
+  Offset slots = 0;       ///< the most distinct rows of a step's batch; 0 where the rank does not compute
+  Offset asked = 0;       ///< the most rows that all compute ranks ask of this one for a step
+  Offset distinct = 0;    ///< of those
+  Offset positions = 0, bounds = 0, own_rows = 0;  ///< copies of the placement
+  Offset head_rows = 0;                            ///< of each replicated table
+  Offset kept_rows = 0;                            ///< of each table of error feedback
+  Offset scratch = 0;                              ///< bytes
+  Offset outgoing = 0, incoming = 0;               ///< bytes
+
+  std::vector<MemoryNeed> tables(const TablesShape& shape) const;  ///< of ShardedTables
+  std::vector<MemoryNeed> step(const TablesShape& shape, const RankPart& part, Device device) const;  ///< of StepRows
+  static Offset bytes_read_back(Offset rows, int dim);  ///< held by gather_centres for so many rows of this rank
+};
+
 /// The two tables of a skip-gram model, sharded over the ranks of a placement, with every row's one home, and the head
 /// replicated on all.
 ///
@@ -249,8 +296,10 @@ class ShardedTables {
   TablesShape shape_;
   const Placement& placement_;
   Comm &control_, &data_;
-  Exec exec_, writer_;                  // writer_: one thread where deterministic
+  Exec exec_, writer_;  // writer_: one thread where deterministic
+  TablesSize size_;
   int own_ = -1;                        // this rank among the owners
+  kernels::RowSequence own_sequence_;   // this rank's global rows, on the device
   Buffer<RowId> positions_, own_rows_;  // copies of the placement's on the device
   Buffer<Offset> bounds_;
   ShardTable centres_, contexts_, head_centres_, head_contexts_;

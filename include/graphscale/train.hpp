@@ -103,6 +103,7 @@ struct StageTime {
 /// Ranks    all ranks of `comm` make one, call step() to the end and then gather; the same graph and configuration
 class RankTrainer : public Training {
  public:
+  /// Throws memory where the ranks' plans do not fit, and what Training and Comm throw.
   RankTrainer(const Csr& graph, const Config& config, Comm& comm, Device device, int threads);
   ~RankTrainer() override;
 
@@ -119,6 +120,7 @@ class RankTrainer : public Training {
   const StoreCounters& counters() const { return tables_->counters(); }  ///< after the end, or between steps roughly
   const kernels::UpdateTotals& updates() const { return tables_->updates(); }
   const Placement& placement() const { return placement_; }
+  const RankPlan& plan() const { return plan_; }
   const MemoryLedger& ledger() const { return ledger_; }            ///< of the device
   const MemoryLedger& host_ledger() const { return host_ledger_; }  ///< of pinned host memory; on the CPU more RAM
 
@@ -137,9 +139,8 @@ class RankTrainer : public Training {
   Stream sampling_stream_, exchange_stream_, compute_stream_;
   Exec sampling_, exchange_, compute_, writer_;
   Placement placement_;
+  RankPlan plan_;
   std::unique_ptr<Comm> device_comm_;  // NCCL, where rows lie on a GPU
-  Offset step_walks_ = 0;              // of all ranks
-  bool by_start_ = false;              // ranks train the walks that start at their own rows
   std::unique_ptr<WalkTopology> topology_;
   std::unique_ptr<PartitionedTopology> partitioned_;
   std::unique_ptr<NegativeTable> negative_table_;

@@ -27,7 +27,9 @@ void log_config(const Config& config) {
 
 void run_train(const TrainArguments& arguments) {
   const Config config = read_config(arguments.config.file, arguments.config.settings);
-  check_run_folder(arguments.run, arguments.overwrite);
+  const World world = find_world(config);
+  if (world.rank > 0) set_quiet(true);  // rank 0 speaks for all
+  if (world.transport == World::Transport::local) check_run_folder(arguments.run, arguments.overwrite);
   log_config(config);
   const Graph graph = Graph::open(arguments.graph, arguments.version);
   catch_stop_signals();

@@ -143,6 +143,7 @@ void catch_stop_signals() {
   stop_signals = 0;
   std::signal(SIGINT, count_stop_signal);
   std::signal(SIGTERM, count_stop_signal);
+  std::signal(SIGUSR1, count_stop_signal);  // what mpirun passes on at once, and Slurm sends before a time limit
 }
 
 bool stop_requested() { return stop_signals > 0; }

@@ -30,8 +30,7 @@ kernels::UpdateRule update_rule(const TrainingConfig& training, double share, Of
   rule.weight_decay = float(training.weight_decay);
   rule.clip_gradient = float(training.clip_gradient);
   // Adagrad and Adam bound a row's step by its own past gradients: the loss's curvature says nothing of theirs.
-  const bool by_gradient =
-      rule.optimizer == kernels::Optimizer::sgd || rule.optimizer == kernels::Optimizer::momentum;
+  const bool by_gradient = rule.optimizer == kernels::Optimizer::sgd || rule.optimizer == kernels::Optimizer::momentum;
   rule.curvature_limit = by_gradient ? float(training.curvature_limit) : 0;
   rule.max_row_step = float(training.max_row_step);
   rule.seed = training.seed;

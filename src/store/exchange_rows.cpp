@@ -212,7 +212,7 @@ void ShardedTables::send_gradients(StepRows& step) {
                           Offset count) {
     const kernels::Feedback feedback{{kept.data(), shape_.feedback_rows, dim(), padded_stride(dim())},
                                      step.batch.rows().subspan(slot, count)};
-    ops.encode_gradients(shape_.codec, part(rows, slot, count), curvature.subspan(slot, count), feedback, to, exec_);
+    ops.encode_gradients(shape_.codec, part(rows, slot, count), curvature.subspan(slot, count), feedback, to, writer_);
     to += count * coded_bytes;
   };
   Offset sent_rows = 0;
@@ -275,8 +275,10 @@ void ShardedTables::update_rows(StepRows& step, const kernels::UpdateRule& rule)
     add(first_slots, contexts, context_curvature);
     add(second_slots, contexts, context_curvature);
   }
-  step_rows(centres_, step.asked_unique.span().subspan(0, centre_rows), centres, centre_curvature, rule);
-  step_rows(contexts_, step.asked_unique.span().subspan(0, rows), contexts, context_curvature, rule);
+  kernels::UpdateRule own_rule = rule;
+  own_rule.rows = own_sequence_;
+  step_rows(centres_, step.asked_unique.span().subspan(0, centre_rows), centres, centre_curvature, own_rule);
+  step_rows(contexts_, step.asked_unique.span().subspan(0, rows), contexts, context_curvature, own_rule);
 }
 
 void ShardedTables::step_rows(const ShardTable& table, Span<const RowId> rows, Rows<const float> gradients,

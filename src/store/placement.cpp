@@ -64,21 +64,37 @@ Placement Placement::cyclic(Offset rows, int ranks) {
 }
 
 Placement Placement::make(const Config& config, const Csr& graph, Comm& comm) {
-  Placement placement = cyclic(graph.num_nodes(), comm.size());
-  placement.storage_ = parse_ranks(config.ranks.storage, comm.size(), "ranks.storage");
-  placement.compute_ = parse_ranks(config.ranks.compute, comm.size(), "ranks.compute");
-  const auto owners = placement.storage_.size();
-  if (config.store.placement != "partition" || owners == 1 || placement.rows_ == 0) return placement;
-
+  Placement placement = roles(config, graph.num_nodes(), comm.size());
+  if (!placement.is_parted(config)) return placement;
   placement.positions_.resize(std::size_t(placement.rows_));
-  placement.bounds_.resize(owners + 1);
-  if (comm.rank() == 0) placement.take_parts(partition(graph, int(owners)));
+  placement.bounds_.resize(placement.storage_.size() + 1);
+  wait_for_work(comm, 0, [&] { placement.take_parts(partition(graph, int(placement.storage_.size()))); });
   comm.broadcast(placement.positions_.data(), placement.rows_ * Offset(sizeof(RowId)), 0);
   comm.broadcast(placement.bounds_.data(), Offset(placement.bounds_.size() * sizeof(Offset)), 0);
-  placement.by_position_.resize(placement.positions_.size());
-  for (std::size_t row = 0; row < placement.positions_.size(); ++row)
-    placement.by_position_[placement.positions_[row]] = RowId(row);
+  placement.number_back();
   return placement;
+}
+
+Placement Placement::make(const Config& config, const Csr& graph, int ranks) {
+  Placement placement = roles(config, graph.num_nodes(), ranks);
+  if (!placement.is_parted(config)) return placement;
+  placement.positions_.resize(std::size_t(placement.rows_));
+  placement.bounds_.resize(placement.storage_.size() + 1);
+  placement.take_parts(partition(graph, int(placement.storage_.size())));
+  placement.number_back();
+  return placement;
+}
+
+/// Roles as configured, rows cyclic.
+Placement Placement::roles(const Config& config, Offset rows, int ranks) {
+  Placement placement = cyclic(rows, ranks);
+  placement.storage_ = parse_ranks(config.ranks.storage, ranks, "ranks.storage");
+  placement.compute_ = parse_ranks(config.ranks.compute, ranks, "ranks.compute");
+  return placement;
+}
+
+bool Placement::is_parted(const Config& config) const {
+  return config.store.placement == "partition" && storage_.size() > 1 && rows_ > 0;
 }
 
 /// positions_ and bounds_: the rows of part 0 in their order, then those of part 1, ...
@@ -88,6 +104,11 @@ void Placement::take_parts(const std::vector<int>& parts) {
   std::partial_sum(bounds_.begin(), bounds_.end(), bounds_.begin());
   std::vector<Offset> next(bounds_.begin(), bounds_.end() - 1);
   for (std::size_t row = 0; row < parts.size(); ++row) positions_[row] = RowId(next[std::size_t(parts[row])]++);
+}
+
+void Placement::number_back() {
+  by_position_.resize(positions_.size());
+  for (std::size_t row = 0; row < positions_.size(); ++row) by_position_[positions_[row]] = RowId(row);
 }
 
 int Placement::owner_index(int rank) const { return index_in(storage_, rank); }
@@ -105,6 +126,25 @@ kernels::RowSequence Placement::sequence_of(int owner) const {
   if (is_partition())
     return {0, 1, Span<const RowId>(by_position_).subspan(bounds_[std::size_t(owner)], rows_of(owner))};
   return {RowId(owner), RowId(storage_.size()), {}};
+}
+
+RankPart Placement::part_of(int rank) const {
+  const int owner = owner_index(rank);
+  RankPart part;
+  part.rows = rows_;
+  part.ranks = ranks_, part.storage_ranks = int(storage_.size()), part.compute_ranks = int(compute_.size());
+  part.stores = owner >= 0, part.computes = compute_index(rank) >= 0;
+  part.is_partition = is_partition();
+  if (owner >= 0) part.local_rows = rows_of(owner);
+  return part;
+}
+
+RankPart Placement::part_of(int rank, const Csr& graph) const {
+  RankPart part = part_of(rank);
+  if (!part.stores) return part;
+  const kernels::RowSequence own = sequence_of(owner_index(rank));
+  for (Offset i = 0; i < part.local_rows; ++i) part.local_arcs += graph.degree(own[i]);
+  return part;
 }
 
 Placement::Balance Placement::balance(const Csr& graph) const {

@@ -51,14 +51,6 @@ kernels::Compression compression_named(const std::string& name) {
                             : Compression::none;
 }
 
-/// The most rows that all compute ranks can ask of one owner with `local` rows.
-Offset most_asked(const TablesShape& shape, const Placement& placement, Offset local) {
-  const int slices = shape.deterministic ? kSlices : 1;
-  const Offset a_rank =
-      std::min(local * slices, Batch::capacity_rows(shape.tile, shape.step_walks, placement.rows(), slices));
-  return a_rank * Offset(placement.compute().size());
-}
-
 }  // namespace
 
 TablesShape tables_shape(const Config& config, Offset rows, Offset step_walks) {
@@ -100,48 +92,42 @@ ShardedTables::ShardedTables(const TablesShape& shape, const Placement& placemen
       own_(placement.owner_index(control.rank())) {
   if (shape.deterministic) writer_.threads = 1;
   MemoryLedger& ledger = *exec.ledger;
-  const bool owns_rows = own_ >= 0 && shape.head_rows < placement.rows();
-  const Offset local = owns_rows ? placement.rows_of(own_) : 0;
-  const int columns = kernels::state_columns(shape.optimizer, dim());
+  size_ = TablesSize(shape, placement.part_of(control.rank()), exec.device);
   const auto table = [&](const char* name, Offset rows, Offset hot) {
-    return ShardTable(name, rows, hot, dim(), shape.type, columns, ledger, host);
+    return ShardTable(name, rows, hot, dim(), shape.type, size_.state_columns, ledger, host);
   };
   if (placement.is_partition()) {
     positions_ = copy_of(placement.positions(), "store: placement", exec);
     bounds_ = copy_of(placement.bounds(), "store: placement", exec);
   }
-  centres_ = table("centres", local, shape.hot_rows), contexts_ = table("contexts", local, shape.hot_rows);
-  if (local > 0) {
-    kernels::RowSequence rows = placement.sequence_of(own_);
-    if (!rows.list.empty()) {
-      own_rows_ = copy_of(rows.list, "store: placement", exec);
-      rows.list = own_rows_.span();
+  centres_ = table("centres", size_.local_rows, shape.hot_rows);
+  contexts_ = table("contexts", size_.local_rows, shape.hot_rows);
+  if (size_.local_rows > 0) {
+    own_sequence_ = placement.sequence_of(own_);
+    if (!own_sequence_.list.empty()) {
+      own_rows_ = copy_of(own_sequence_.list, "store: placement", exec);
+      own_sequence_.list = own_rows_.span();
     }
-    initialize(centres_, rows, seed);
+    initialize(centres_, own_sequence_, seed);
   }
-  if (const Offset head = shape.head_rows; head > 0) {
+  const Offset stride = padded_stride(dim());
+  if (const Offset head = size_.head_rows; head > 0) {
     head_centres_ = table("head centres", head, head), head_contexts_ = table("head contexts", head, head);
-    head_gradients_ = {ledger, 2 * head * padded_stride(dim()), "head: gradients"};
+    head_gradients_ = {ledger, 2 * head * stride, "head: gradients"};
     head_curvature_ = {ledger, 2 * head, "head: gradients"};
     std::vector<RowId> list(static_cast<std::size_t>(head));
     std::iota(list.begin(), list.end(), RowId(0));
     head_list_ = copy_of<RowId>(list, "head: gradients", exec);
     initialize(head_centres_, {}, seed);
   }
-  kept_centres_ = {ledger, shape.feedback_rows * padded_stride(dim()), "exchange: kept gradients"};
-  kept_contexts_ = {ledger, shape.feedback_rows * padded_stride(dim()), "exchange: kept gradients"};
-
-  const Offset asked = most_asked(shape, placement, local), distinct = std::min(asked, local);
-  sums_ = {ledger, 2 * distinct * padded_stride(dim()), "exchange: sums"};
-  sum_curvature_ = {ledger, 2 * distinct, "exchange: sums"};
+  kept_centres_ = {ledger, size_.kept_rows * stride, "exchange: kept gradients"};
+  kept_contexts_ = {ledger, size_.kept_rows * stride, "exchange: kept gradients"};
+  sums_ = {ledger, 2 * size_.distinct * stride, "exchange: sums"};
+  sum_curvature_ = {ledger, 2 * size_.distinct, "exchange: sums"};
   totals_ = {ledger, 1, "exchange: sums"};
-  scratch_ = {ledger, kernels::unique_scratch_bytes(asked, distinct, exec.device.is_cuda()), "exchange: sums"};
-  const bool computes = placement.compute_index(control.rank()) >= 0;
-  const Offset slots = computes ? Batch::capacity_rows(shape.tile, shape.step_walks, placement.rows(), slices()) : 0;
-  const Offset row_bytes = dim() * kernels::bytes_of(shape.wire_type), coded_bytes = shape.codec.row_bytes();
-  const bool travels = control.size() > 1 && shape.head_rows < placement.rows();
-  outgoing_ = {ledger, travels ? 2 * std::max(asked * row_bytes, slots * coded_bytes) : 0, "exchange: wire"};
-  incoming_ = {ledger, travels ? 2 * std::max(slots * row_bytes, asked * coded_bytes) : 0, "exchange: wire"};
+  scratch_ = {ledger, size_.scratch, "exchange: sums"};
+  outgoing_ = {ledger, size_.outgoing, "exchange: wire"};
+  incoming_ = {ledger, size_.incoming, "exchange: wire"};
 }
 
 void ShardedTables::initialize(ShardTable& table, const kernels::RowSequence& rows, std::uint64_t seed) {
@@ -151,11 +137,8 @@ void ShardedTables::initialize(ShardTable& table, const kernels::RowSequence& ro
 
 std::unique_ptr<StepRows> ShardedTables::make_step() const {
   MemoryLedger& ledger = *exec_.ledger;
-  const int rank = control_.rank();
-  const Offset walks = placement_.compute_index(rank) >= 0 ? shape_.step_walks : 0;
-  const Offset slots = Batch::capacity_rows(shape_.tile, walks, placement_.rows(), slices());
-  const Offset local = own_ >= 0 && shape_.head_rows < placement_.rows() ? placement_.rows_of(own_) : 0;
-  const Offset asked = most_asked(shape_, placement_, local);
+  const Offset walks = placement_.compute_index(control_.rank()) >= 0 ? shape_.step_walks : 0;
+  const Offset slots = size_.slots;
   const auto rows = [&](const char* purpose) { return Buffer<float>(ledger, slots * padded_stride(dim()), purpose); };
   auto step = std::make_unique<StepRows>(StepRows{Batch(shape_.tile, walks, placement_.rows(), exec_, slices()),
                                                   rows("step: fetched rows"),
@@ -164,9 +147,9 @@ std::unique_ptr<StepRows> ShardedTables::make_step() const {
                                                   rows("step: gradients"),
                                                   Buffer<float>(ledger, slots, "step: gradients"),
                                                   Buffer<float>(ledger, slots, "step: gradients"),
-                                                  Buffer<RowId>(ledger, asked, "step: asked rows"),
-                                                  Buffer<RowId>(ledger, asked, "step: asked rows"),
-                                                  Buffer<RowId>(ledger, std::min(asked, local), "step: asked rows"),
+                                                  Buffer<RowId>(ledger, size_.asked, "step: asked rows"),
+                                                  Buffer<RowId>(ledger, size_.asked, "step: asked rows"),
+                                                  Buffer<RowId>(ledger, size_.distinct, "step: asked rows"),
                                                   std::vector<Offset>(std::size_t(control_.size()), 0),
                                                   std::vector<Offset>(std::size_t(control_.size()), 0),
                                                   {},

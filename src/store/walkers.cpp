@@ -72,9 +72,10 @@ PartitionedTopology::PartitionedTopology(const Csr& graph, bool weighted, const 
 }
 
 Offset PartitionedTopology::bytes(Offset local_rows, Offset local_arcs, bool weighted) {
-  return WalkTopology::bytes(local_rows, local_arcs, weighted) +
-         kPiece * Offset(sizeof(kernels::Walker) + sizeof(RowId));
+  return WalkTopology::bytes(local_rows, local_arcs, weighted) + walker_bytes();
 }
+
+Offset PartitionedTopology::walker_bytes() { return kPiece * Offset(sizeof(kernels::Walker) + sizeof(RowId)); }
 
 /// Where each rank's batch lies in that of all, and from which walk on they count.
 void PartitionedTopology::agree(const kernels::WalkBatch& batch) {

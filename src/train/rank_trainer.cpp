@@ -54,7 +54,7 @@ Exec with(Device device, int threads, const Stream& stream, MemoryLedger& ledger
 class RankTrainer::Pipeline {
  public:
   explicit Pipeline(RankTrainer& trainer)
-      : trainer_(trainer), steps_(trainer.steps_of_run(trainer.step_walks_)), start_s_(now_s()) {
+      : trainer_(trainer), steps_(trainer.steps_of_run(trainer.plan_.step_walks)), start_s_(now_s()) {
     for (const auto& slot : trainer_.slots_) free_.push(slot.get());
     if (!trainer_.partitioned_) sampler_ = std::thread([this] { guarded([this] { sample_all(); }); });
     exchange_ = std::thread([this] { guarded([this] { exchange_all(); }); });
@@ -220,30 +220,29 @@ RankTrainer::RankTrainer(const Csr& graph, const Config& config, Comm& comm, Dev
       writer_(with(device, config.training.deterministic ? 1 : threads, compute_stream_, ledger_)),
       placement_(Placement::make(config, graph, comm)),
       stages_{{"sample"}, {"fetch"}, {"compute"}, {"push"}} {
-  const int rank = comm.rank(), compute_ranks = int(placement_.compute().size());
-  step_walks_ = choose_step_walks(config, graph.num_nodes(), device, compute_ranks);
-  const TablesShape shape = tables_shape(
-      config, graph.num_nodes(), most_walks_of_a_rank(step_walks_, compute_ranks, config.training.deterministic));
-  by_start_ = placement_.is_partition() && !config.training.deterministic &&
-              placement_.storage() == placement_.compute() && compute_ranks == comm.size();
+  const int rank = comm.rank();
+  plan_ = plan_rank(config, {graph.num_nodes(), graph.num_arcs(), !graph.weights.empty()},
+                    placement_.part_of(rank, graph), device, available_bytes(device));
+  check_ranks_fit(plan_, comm);
+  const TablesShape& shape = plan_.shape;
   if (device.is_cuda() && comm.size() > 1) device_comm_ = open_nccl(comm, config, exchange_);
 
   if (config.sampler.topology == "partitioned") {
     partitioned_ = std::make_unique<PartitionedTopology>(graph, config.sampler.weighted, placement_, comm, exchange_);
-  } else if (placement_.compute_index(rank) >= 0) {
+  } else if (plan_.part.computes) {
     Exec graph_home = sampling_;
     if (config.sampler.topology == "uva") graph_home.ledger = &host_ledger_;
     topology_ = std::make_unique<WalkTopology>(graph, config.sampler.weighted, graph_home);
   }
-  if (placement_.compute_index(rank) >= 0) make_negatives(graph);
+  if (plan_.part.computes) make_negatives(graph);
   tables_ = std::make_unique<ShardedTables>(shape, placement_, config.training.seed, comm,
                                             device_comm_ ? *device_comm_ : comm, host_ledger_, exchange_);
-  const int depth = config.training.staleness == 0 ? 1 : config.training.staleness + 2;  // one is being sampled
-  for (int i = 0; i < depth; ++i) {
+  const Offset walks = plan_.part.computes ? shape.step_walks : 0;
+  for (int i = 0; i < plan_.steps_in_flight; ++i) {
     auto slot = std::make_unique<Slot>();
     slot->rows = tables_->make_step();
-    slot->chosen = {ledger_, by_start_ ? shape.step_walks : 0, "step: chosen walks"};
-    slot->results = {ledger_, shape.step_walks * shape_.tiles_per_walk, "step: results"};
+    slot->chosen = {ledger_, plan_.by_start ? walks : 0, "step: chosen walks"};
+    slot->results = {ledger_, walks * shape_.tiles_per_walk, "step: results"};
     slot->totals = {ledger_, 1, "step: totals"};
     slots_.push_back(std::move(slot));
   }
@@ -254,18 +253,17 @@ RankTrainer::~RankTrainer() = default;
 void RankTrainer::make_negatives(const Csr& graph) {
   const int own = placement_.owner_index(comm_.rank());
   const Offset rows = own >= 0 ? placement_.rows_of(own) : 0;
-  const std::string& from = config_.sampler.negatives_from;
-  if (from == "local" && rows == 0)
+  if (config_.sampler.negatives_from == "local" && rows == 0)
     throw Error(Fault::usage, cat("sampler.negatives_from local: rank ", comm_.rank(),
                                   " has no rows of its own to draw from; use auto or global"));
   const double power = config_.sampler.negative_power;
-  const bool local = rows > 0 && (from == "local" || (from == "auto" && !config_.training.deterministic));
-  negative_table_ = local ? std::make_unique<NegativeTable>(graph, power, placement_.sequence_of(own), rows, sampling_)
-                          : std::make_unique<NegativeTable>(graph, power, sampling_);
+  negative_table_ = plan_.local_negatives
+                        ? std::make_unique<NegativeTable>(graph, power, placement_.sequence_of(own), rows, sampling_)
+                        : std::make_unique<NegativeTable>(graph, power, sampling_);
 }
 
 void RankTrainer::sample(Slot& slot, const Exec& exec) {
-  slot.walks = walks_of(slot.step, step_walks_);
+  slot.walks = walks_of(slot.step, plan_.step_walks);
   const StepWalks& walks = slot.walks;
   const TrainingConfig& training = config_.training;
   kernels::WalkBatch batch{training.seed, std::uint32_t(walks.epoch), walks.first, walks.count, shape_.walk_length};
@@ -273,7 +271,7 @@ void RankTrainer::sample(Slot& slot, const Exec& exec) {
   Batch& tiles = slot.rows->batch;
   if (index < 0) {
     slot.share = {walks.first, 0, {}, {}};
-  } else if (by_start_) {
+  } else if (plan_.by_start) {
     const kernels::Owners owners = placement_.owners();
     slot.share = share_by_start(batch, placement_.rows(), index, ranks, [&](RowId row) { return owners.owner(row); });
     copy_bytes(slot.chosen.data(), slot.share.chosen.data(), slot.share.count * Offset(sizeof(Offset)), exec);
@@ -284,7 +282,9 @@ void RankTrainer::sample(Slot& slot, const Exec& exec) {
   batch.first = slot.share.first, batch.count = slot.share.count;
   tiles.start(batch);
   if (partitioned_) {
-    partitioned_->make_walks(batch, tiles.nodes());
+    kernels::WalkBatch on_host = batch;
+    if (plan_.by_start) on_host.chosen = slot.share.chosen;
+    partitioned_->make_walks(on_host, tiles.nodes());
   } else if (batch.count > 0) {
     kernels::ops(exec).make_walks(topology_->view(), batch, tiles.nodes(), exec);
   }

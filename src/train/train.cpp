@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <future>
 
 #include "src/train/metrics.hpp"
 #include "src/train/run_folder.hpp"
@@ -82,7 +83,16 @@ TrainSummary with_record(const Config& config, const fs::path& run, const Run& b
   } catch (const Error& error) {
     metrics.write_failure(error.what());
     throw with_folder(error, run);
+  } catch (const std::exception& error) {
+    metrics.write_failure(error.what());
+    throw;
   }
+}
+
+/// Before anything is loaded onto devices or trained. Throws output.
+void check_place(const Graph& graph, const Config& config, const fs::path& run, bool overwrite) {
+  check_run_folder(run, overwrite);
+  check_space(run, graph.csr().num_nodes(), config.model.dim);
 }
 
 void log_graph(const Graph& graph, const std::string& graph_path, const Config& config) {
@@ -108,7 +118,8 @@ void log_end(const TrainSummary& summary, const fs::path& run) {
 }
 
 TrainSummary train_in_place(const Graph& graph, const std::string& graph_path, const Config& config,
-                            const fs::path& run) {
+                            const fs::path& run, bool overwrite) {
+  check_place(graph, config, run, overwrite);
   const int threads = config.run.threads > 0 ? config.run.threads : hardware_threads();
   const Device device = choose_device(config.run.device);
   log_graph(graph, graph_path, config);
@@ -166,6 +177,10 @@ void log_ranks(const RankTrainer& trainer, const Csr& graph, const World& world,
                with_commas(balance.least_rows), " to ", with_commas(balance.most_rows), " a rank, arcs ",
                with_commas(balance.least_arcs), " to ", with_commas(balance.most_arcs), ", ",
                std::lround(100 * balance.inside_share), " % of arcs inside a rank"));
+  const RankPlan& plan = trainer.plan();
+  log_info(cat("memory: rank 0 ", human_bytes(double(plan.total_bytes(Tier::device))), " on ", to_string(plan.device),
+               ", ", human_bytes(double(plan.total_bytes(Tier::host))), " of cold rows and graph in host memory, ",
+               with_commas(plan.shape.hot_rows), " hot rows, ", with_commas(plan.step_walks), " walks a step"));
 }
 
 void log_stages(const RankTrainer& trainer) {
@@ -194,48 +209,84 @@ StoreCounters counters_of_all(const RankTrainer& trainer, Comm& comm) {
   return counters;
 }
 
-/// All ranks step; the embeddings come to rank 0.
+/// Of a rank that misses another: how far they had come together.
+template <class Body>
+void naming_last_step(const RankTrainer& trainer, const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (error.fault != Fault::comm) throw;
+    throw Error(Fault::comm, cat(error.what(), "; last finished step: ", trainer.steps_done()));
+  }
+}
+
+/// All ranks step; the embeddings come to rank 0, which writes them.
 void serve_rank(RankTrainer& trainer, const Csr& graph, int dim, Comm& comm) {
-  while (!trainer.done()) trainer.step();
-  counters_of_all(trainer, comm);
-  for (Offset first = 0; first < graph.num_nodes(); first += kSaveBlock)
-    trainer.gather(first, {nullptr, std::min(kSaveBlock, graph.num_nodes() - first), dim, dim});
+  naming_last_step(trainer, [&] {
+    while (!trainer.done()) trainer.step();
+    counters_of_all(trainer, comm);
+    for (Offset first = 0; first < graph.num_nodes(); first += kSaveBlock)
+      trainer.gather(first, {nullptr, std::min(kSaveBlock, graph.num_nodes() - first), dim, dim});
+    wait_for_work(comm, 0, {});
+    comm.barrier();  // which rank 0 does not come to where it could not write
+  });
+}
+
+/// What is left to write once the last block is gathered may take longer than the others wait for a call.
+void save_gathered(RankTrainer& trainer, const Graph& graph, int dim, const fs::path& run, Comm& comm) {
+  std::promise<void> gathered;
+  const auto source = [&](Offset first, Rows<float> rows) {
+    trainer.gather(first, rows);
+    if (first + rows.count == graph.csr().num_nodes()) gathered.set_value();
+  };
+  std::future<void> saved = std::async(std::launch::async, [&] {
+    try {
+      replace_embeddings(run, dim, source, graph.names());
+    } catch (...) {
+      try {
+        gathered.set_exception(std::current_exception());
+      } catch (const std::future_error&) {  // it was gathered, and `saved` has the error
+      }
+      throw;
+    }
+  });
+  gathered.get_future().get();
+  wait_for_work(comm, 0, [&] { saved.get(); });
 }
 
 TrainSummary lead_ranks(RankTrainer& trainer, const Graph& graph, const Config& config, const fs::path& run,
                         Comm& comm) {
   return with_record(config, run, [&](MetricsFile& metrics) {
-    const TrainSummary summary = run_steps(trainer, config, metrics, true);
-    log_stages(trainer);
-    const StoreCounters counters = counters_of_all(trainer, comm);
-    replace_embeddings(
-        run, config.model.dim, [&](Offset first, Rows<float> rows) { trainer.gather(first, rows); }, graph.names());
-    metrics.write_end(summary, trainer, counters);
+    TrainSummary summary;
+    naming_last_step(trainer, [&] {
+      summary = run_steps(trainer, config, metrics, true);
+      log_stages(trainer);
+      const StoreCounters counters = counters_of_all(trainer, comm);
+      save_gathered(trainer, graph, config.model.dim, run, comm);
+      comm.barrier();
+      metrics.write_end(summary, trainer, counters);
+    });
     return summary;
   });
 }
 
 TrainSummary train_ranks(const Graph& graph, const std::string& graph_path, const Config& config, const World& world,
-                         const fs::path& run) {
+                         const fs::path& run, bool overwrite) {
   TrainSummary summary;
   run_ranks(world, config, [&](Comm& comm) {
     handshake(comm, facts_of(graph, config));
     const bool leads = comm.rank() == 0;
+    if (leads) check_place(graph, config, run, overwrite);
     const int all_threads = config.run.threads > 0 ? config.run.threads * world.local_size : hardware_threads();
     const int threads = std::max(1, all_threads / world.local_size);
     const Device device = device_of_rank(config, world, comm.rank());
     if (leads) log_graph(graph, graph_path, config), log_device(config, device, threads);
     RankTrainer trainer(graph.csr(), config, comm, device, threads);
-    if (leads) log_ranks(trainer, graph.csr(), world, comm);
-    try {
-      if (leads) {
-        summary = lead_ranks(trainer, graph, config, run, comm);
-      } else {
-        serve_rank(trainer, graph.csr(), config.model.dim, comm);
-      }
-    } catch (const Error& error) {
-      if (error.fault != Fault::comm) throw;
-      throw Error(Fault::comm, cat(error.what(), "; last finished step: ", trainer.steps_done()));
+    if (leads) {
+      log_ranks(trainer, graph.csr(), world, comm);
+      summary = lead_ranks(trainer, graph, config, run, comm);
+    } else {
+      serve_rank(trainer, graph.csr(), config.model.dim, comm);
     }
   });
   return summary;
@@ -246,10 +297,9 @@ TrainSummary train_ranks(const Graph& graph, const std::string& graph_path, cons
 TrainSummary train(const Graph& graph, const std::string& graph_path, const Config& config, const fs::path& run,
                    bool overwrite) {
   const World world = find_world(config);
-  if (world.rank == 0) check_run_folder(run, overwrite), check_space(run, graph.csr().num_nodes(), config.model.dim);
   const TrainSummary summary = world.size == 1 && !needs_exchange(config)
-                                   ? train_in_place(graph, graph_path, config, run)
-                                   : train_ranks(graph, graph_path, config, world, run);
+                                   ? train_in_place(graph, graph_path, config, run, overwrite)
+                                   : train_ranks(graph, graph_path, config, world, run, overwrite);
   if (world.rank == 0) log_end(summary, run);
   return summary;
 }

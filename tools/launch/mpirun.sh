@@ -10,7 +10,11 @@
 #   NCCL_IB_HCA, NCCL_DEBUG and all other NCCL_… reach the ranks, too
 # SIGTERM and SIGUSR1 to this script let the ranks finish their step and write (mpirun itself would give them 1 s).
 set -euo pipefail
-graph=${1:?"usage: mpirun.sh GRAPH OUT CONFIG [OPTION…]"} out=${2:?"OUT is missing"} config=${3:?"CONFIG is missing"}
+if (($# < 3)); then  # or --help
+  sed -n '2,/^set/s/^# //p' "$0" >&2
+  exit 2
+fi
+graph=$1 out=$2 config=$3
 program=${GRAPHSCALE:-$(dirname "$0")/../../build/release/graphscale}
 
 gpus=$(nvidia-smi -L 2>/dev/null | wc -l || true)

@@ -12,7 +12,11 @@
 # SIGTERM and SIGUSR1 to this script let the ranks finish their step and write. The first rank that fails ends the others.
 # torchrun itself: torchrun --no-python --nnodes=2 --nproc-per-node=8 … graphscale train --graph … --out … --config …
 set -euo pipefail
-graph=${1:?"usage: torchrun.sh GRAPH OUT CONFIG [OPTION…]"} out=${2:?"OUT is missing"} config=${3:?"CONFIG is missing"}
+if (($# < 3)); then  # or --help
+  sed -n '2,/^set/s/^# //p' "$0" >&2
+  exit 2
+fi
+graph=$1 out=$2 config=$3
 program=${GRAPHSCALE:-$(dirname "$0")/../../build/release/graphscale}
 readonly farewell_s=5  # for the others to say what they know when one rank has failed
 
@@ -32,20 +36,18 @@ for ((local_rank = 0; local_rank < ranks; ++local_rank)); do
   processes+=($!)
 done
 trap 'kill -TERM "${processes[@]}" 2>/dev/null || true' TERM USR1
-trap 'kill -KILL "${processes[@]}" 2>/dev/null || true' EXIT  # a stopped one, too
+trap 'kill -KILL "${processes[@]}" 2>/dev/null || true' EXIT  # stopped ones, too
 
-status=0 left=$ranks
-while ((left > 0)); do
-  one=0
-  wait -n -p ended "${processes[@]}" || one=$?
-  [[ ${ended:-} ]] || continue  # a signal ended the wait
-  left=$((left - 1))
+status=0 ends_s=  # ends_s: when to give up on those left
+while ((${#processes[@]} > 0)); do
+  sleep 0.2
   for i in "${!processes[@]}"; do
-    if [[ ${processes[i]} == "$ended" ]]; then unset "processes[i]"; fi
+    kill -0 "${processes[i]}" 2>/dev/null && continue
+    one=0
+    wait "${processes[i]}" || one=$?
+    unset "processes[i]"
+    if ((one != 0 && status == 0)); then status=$one ends_s=$((SECONDS + farewell_s)); fi
   done
-  if ((one != 0 && status == 0)); then
-    status=$one
-    (sleep $farewell_s && kill -KILL "${processes[@]}") 2>/dev/null &
-  fi
+  if [[ $ends_s ]] && ((SECONDS >= ends_s)); then break; fi
 done
 exit $status

@@ -1,0 +1,65 @@
+// How much a rank's tables and steps hold.
+#include <algorithm>
+
+#include "graphscale/store.hpp"
+
+namespace gs {
+
+TablesSize::TablesSize(const TablesShape& shape, const RankPart& part, Device device) {
+  const int slices = shape.deterministic ? kSlices : 1;
+  const bool has_shards = shape.head_rows < part.rows;
+  local_rows = part.stores && has_shards ? part.local_rows : 0;
+  state_columns = kernels::state_columns(shape.optimizer, shape.tile.dim);
+  const Offset rows_of_a_step = Batch::capacity_rows(shape.tile, shape.step_walks, part.rows, slices);
+  slots = part.computes ? rows_of_a_step : 0;
+  asked = std::min(local_rows * slices, rows_of_a_step) * part.compute_ranks;
+  distinct = std::min(asked, local_rows);
+  if (part.is_partition) {
+    positions = part.rows, bounds = part.storage_ranks + 1;
+    own_rows = local_rows;
+  }
+  head_rows = shape.head_rows;
+  kept_rows = shape.feedback_rows;
+  scratch = kernels::unique_scratch_bytes(asked, distinct, device.is_cuda());
+  if (part.ranks == 1 || !has_shards) return;
+  const Offset row_bytes = shape.tile.dim * kernels::bytes_of(shape.wire_type), coded_bytes = shape.codec.row_bytes();
+  outgoing = 2 * std::max(asked * row_bytes, slots * coded_bytes);
+  incoming = 2 * std::max(slots * row_bytes, asked * coded_bytes);
+}
+
+std::vector<MemoryNeed> TablesSize::tables(const TablesShape& shape) const {
+  const Offset a_row = ShardTable::bytes_a_row(shape.tile.dim, shape.type, state_columns);
+  const Offset gradient = padded_stride(shape.tile.dim) * Offset(sizeof(float)), scalar = sizeof(float);
+  const Offset hot_rows = std::min(local_rows, shape.hot_rows);
+  std::vector<MemoryNeed> needs;
+  for (const char* name : {"centres", "contexts"}) {
+    needs.push_back({cat(name, ": hot rows"), hot_rows * a_row});
+    needs.push_back({cat(name, ": cold rows"), (local_rows - hot_rows) * a_row, true});
+    needs.push_back({cat("head ", name, ": hot rows"), head_rows * a_row});
+  }
+  needs.push_back({"head: gradients", head_rows * (2 * (gradient + scalar) + Offset(sizeof(RowId)))});
+  needs.push_back(
+      {"store: placement", (positions + own_rows) * Offset(sizeof(RowId)) + bounds * Offset(sizeof(Offset))});
+  needs.push_back({"exchange: kept gradients", 2 * kept_rows * gradient});
+  needs.push_back(
+      {"exchange: sums", 2 * distinct * (gradient + scalar) + scratch + Offset(sizeof(kernels::UpdateTotals))});
+  needs.push_back({"exchange: wire", outgoing + incoming});
+  return needs;
+}
+
+std::vector<MemoryNeed> TablesSize::step(const TablesShape& shape, const RankPart& part, Device device) const {
+  const Offset rows = slots * padded_stride(shape.tile.dim) * Offset(sizeof(float)),
+               scalars = slots * Offset(sizeof(float));
+  const Offset walks = part.computes ? shape.step_walks : 0;
+  const int slices = shape.deterministic ? kSlices : 1;
+  return {{"batch: rows and slots", Batch::bytes(shape.tile, walks, part.rows, device, slices)},
+          {"step: fetched rows", 2 * rows},
+          {"step: gradients", 2 * (rows + scalars)},
+          {"step: asked rows", (2 * asked + distinct) * Offset(sizeof(RowId))}};
+}
+
+Offset TablesSize::bytes_read_back(Offset rows, int dim) {
+  return rows * (Offset(sizeof(RowId)) + dim * Offset(sizeof(float)));
+}
+
+}  // namespace gs
