@@ -57,6 +57,9 @@ struct RankPlan : Plan {
 RankPlan plan_rank(const Config& config, const GraphSize& size, const RankPart& part, Device device,
                    Offset device_bytes);
 
+/// As check_fits, of one of several ranks and its share of its machine's memory.
+void check_rank_fits(const RankPlan& plan, Offset device_bytes, Offset host_bytes);
+
 /// Throws memory where this rank's plan does not fit its device, or those of the ranks on this machine together do not
 /// fit its host memory. Collective on `comm`; nothing is allocated before all ranks have looked.
 void check_ranks_fit(const RankPlan& plan, Comm& comm);

@@ -62,6 +62,7 @@ void add_commands(CLI::App& program, Common& common) {
   add_graph_ingest(graph, common);
   add_graph_store(graph, common);
   add_train(program, common);
+  add_plan(program, common);
   add_eval(program, common);
   add_query(program, common);
   add_export(program, common);

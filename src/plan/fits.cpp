@@ -50,15 +50,22 @@ void check_device(const Plan& plan, Offset device_bytes, const char* who, const 
     throw refusal(who, plan, {Tier::device}, needed, device_bytes, " on " + to_string(plan.device), else_do);
 }
 
+void check(const Plan& plan, Offset device_bytes, Offset host_bytes, const char* who, const char* else_do) {
+  check_device(plan, device_bytes, who, else_do);
+  if (!plan.device.is_cuda() && plan.total_bytes() > device_bytes)
+    throw refusal(who, plan, {Tier::device, Tier::host}, plan.total_bytes(), device_bytes, " on cpu", else_do);
+  if (const Offset needed = plan.total_bytes(Tier::host); plan.device.is_cuda() && needed > host_bytes)
+    throw refusal(who, plan, {Tier::host}, needed, host_bytes, " of pinned host memory", else_do);
+}
+
 }  // namespace
 
 void check_fits(const Plan& plan, Offset device_bytes, Offset host_bytes) {
-  check_device(plan, device_bytes, "this run needs ", kMoreMemory);
-  if (!plan.device.is_cuda() && plan.total_bytes() > device_bytes)
-    throw refusal("this run needs ", plan, {Tier::device, Tier::host}, plan.total_bytes(), device_bytes, " on cpu",
-                  kMoreMemory);
-  if (const Offset needed = plan.total_bytes(Tier::host); plan.device.is_cuda() && needed > host_bytes)
-    throw refusal("this run needs ", plan, {Tier::host}, needed, host_bytes, " of pinned host memory", kMoreMemory);
+  check(plan, device_bytes, host_bytes, "this run needs ", kMoreMemory);
+}
+
+void check_rank_fits(const RankPlan& plan, Offset device_bytes, Offset host_bytes) {
+  check(plan, device_bytes, host_bytes, "a rank needs ", kMoreRanks);
 }
 
 void check_ranks_fit(const RankPlan& plan, Comm& comm) {

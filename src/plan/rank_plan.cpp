@@ -24,9 +24,11 @@ std::string remedy_of(const std::string& purpose, const Config& config, const Ra
   return "lower model.dim";
 }
 
+/// A part's own nodes are each other's contexts: as negatives they would set nothing against the other parts.
 bool draws_local_negatives(const Config& config, const RankPart& part) {
   const std::string& from = config.sampler.negatives_from;
-  return part.local_rows > 0 && (from == "local" || (from == "auto" && !config.training.deterministic));
+  const bool by_default = !part.is_partition && !config.training.deterministic;
+  return part.local_rows > 0 && (from == "local" || (from == "auto" && by_default));
 }
 
 /// Rows of this rank among kSaveBlock consecutive ones, at most.
