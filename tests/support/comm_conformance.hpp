@@ -106,7 +106,7 @@ void check_all_reduce(Comm& comm, Offset n) {
 
   comm.all_reduce(Span<T>(values));
 
-  EXPECT_EQ(std::memcmp(values.data(), expected.data(), std::size_t(n) * sizeof(T)), 0)
+  EXPECT_TRUE(n == 0 || std::memcmp(values.data(), expected.data(), std::size_t(n) * sizeof(T)) == 0)
       << n << " values on rank " << comm.rank() << ": not the bits of a sum in the order of ranks";
 }
 
