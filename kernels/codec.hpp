@@ -93,31 +93,36 @@ struct Coder<Compression::topk> {
   }
 };
 
+/// Means are of 32 columns at a time: one large column would keep a whole row's error large for many steps.
 template <>
 struct Coder<Compression::onebit> {
+  struct Block {
+    float below, others;  // means
+    std::uint32_t signs;
+  };
+
   static GS_DEV void encode(const Lanes& lanes, const GradientCodec& codec, const float* values, char* coded) {
-    const int others = lanes.count(codec.dim, [=](int c) { return values[c] >= 0; });
-    const float below = lanes.sum(codec.dim, [=](float sum, int c) { return sum + (values[c] >= 0 ? 0 : values[c]); });
-    const float above = lanes.sum(codec.dim, [=](float sum, int c) { return sum + (values[c] >= 0 ? values[c] : 0); });
-    auto* means = reinterpret_cast<float*>(coded);
-    auto* signs = reinterpret_cast<std::uint32_t*>(coded + 8);
+    auto* const blocks = reinterpret_cast<Block*>(coded);
     for (int first = 0; first < codec.dim; first += 32) {
-      const std::uint32_t word = lanes.mask(first, codec.dim, [=](int c) { return values[c] >= 0; });
-      if (lanes.is_first()) signs[first / 32] = word;
+      const float* const here = values + first;
+      const int width = codec.dim - first < 32 ? codec.dim - first : 32;
+      const std::uint32_t signs = lanes.mask(first, codec.dim, [=](int c) { return values[c] >= 0; });
+      const float below = lanes.sum(width, [=](float sum, int k) { return sum + (here[k] >= 0 ? 0 : here[k]); });
+      const float others = lanes.sum(width, [=](float sum, int k) { return sum + (here[k] >= 0 ? here[k] : 0); });
+      if (!lanes.is_first()) continue;
+      const int count = std::popcount(signs);
+      blocks[first / 32] = {count < width ? below / float(width - count) : 0, count > 0 ? others / float(count) : 0,
+                            signs};
     }
-    if (!lanes.is_first()) return;
-    means[0] = others < codec.dim ? below / float(codec.dim - others) : 0;
-    means[1] = others > 0 ? above / float(others) : 0;
   }
   static GS_DEV void add(const Lanes& lanes, const GradientCodec& codec, const char* coded, float factor, float* out) {
-    const auto* means = reinterpret_cast<const float*>(coded);
-    const auto* signs = reinterpret_cast<const std::uint32_t*>(coded + 8);
-    const float below = means[0], above = means[1];
+    const auto* const blocks = reinterpret_cast<const Block*>(coded);
     for (int first = 0; first < codec.dim; first += 32) {
-      const std::uint32_t word = signs[first / 32];
+      const Block block = blocks[first / 32];
       float* const here = out + first;
-      lanes.each(codec.dim - first < 32 ? codec.dim - first : 32,
-                 [=](int k) { here[k] = fmaf(factor, (word >> k & 1) != 0 ? above : below, here[k]); });
+      lanes.each(codec.dim - first < 32 ? codec.dim - first : 32, [=](int k) {
+        here[k] = fmaf(factor, (block.signs >> k & 1) != 0 ? block.others : block.below, here[k]);
+      });
     }
   }
 };

@@ -192,13 +192,13 @@ GS_HD constexpr Offset unique_scratch_bytes(Offset positions, Offset capacity, b
 
 /// How gradients travel. A coded row is its values, then its curvature (float32); each part is padded with zeros to
 /// whole words. A gradient that is not finite is not finite either when decoded: in that column (none, fp16, topk), in
-/// the columns of its sign (onebit), or in all (int8). So is one that fp16 cannot hold.
+/// the 32 columns' of its sign (onebit), or in all (int8). So is one that fp16 cannot hold.
 enum class Compression : int {
   none,    ///< float32 [dim]
   fp16,    ///< fp16 [dim], rounded to the nearest
   int8,    ///< scale = largest size / 127, then [dim] bytes: value / scale, rounded to the nearest
   topk,    ///< the `keep` values of largest size, of equal ones the first: float32 [keep], then columns uint16 [keep]
-  onebit,  ///< means of the values below 0 and of the others, then a bit a column: set where it is one of the others
+  onebit,  ///< for each 32 columns: means of the values below 0 and of the others, a bit a column: set for the others
 };
 struct GradientCodec {
   Compression kind = Compression::none;
@@ -206,7 +206,7 @@ struct GradientCodec {
   int keep = 0;  ///< topk only: from 1 to dim
   GS_HD int row_bytes() const {
     const int none = 4 * dim, fp16 = (2 * dim + 3) / 4 * 4, int8 = 4 + (dim + 3) / 4 * 4;
-    const int topk = 4 * keep + (2 * keep + 3) / 4 * 4, onebit = 8 + (dim + 31) / 32 * 4;
+    const int topk = 4 * keep + (2 * keep + 3) / 4 * 4, onebit = (dim + 31) / 32 * 12;
     return 4 + (kind == Compression::none   ? none
                 : kind == Compression::fp16 ? fp16
                 : kind == Compression::int8 ? int8

@@ -75,7 +75,8 @@ INSTANTIATE_TEST_SUITE_P(Options, RanksWith,
                                          "--compression fp16", "--compression int8", "--compression topk",
                                          "--compression onebit", "--row-type fp16", "--row-type bf16", "--dtype fp16",
                                          "--dtype bf16", "--optimizer momentum", "--optimizer adagrad",
-                                         "--optimizer adam --learning-rate 0.01", "--staleness 0", "--staleness 8",
+                                         "--optimizer adam --learning-rate 0.01", "--staleness 0",
+                                         "--staleness 8 --learning-rate 0.01",
                                          "--replicated-rows 20 --replicate-every 3", "--negatives-from global"),
                          [](const auto& test) {
                            std::string name = test.param;
@@ -87,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Options, RanksWith,
 TEST_P(RanksWith, TrainsToALowerLoss) {
   const std::string options = GetParam();
   const std::string ranks = says(options, "--ranks") ? "" : "--ranks 2 ";
-  succeed(train_ + "--out r --epochs 3 --every 4 " + ranks + options);
+  succeed(train_ + "--out r --epochs 3 --every 16 " + ranks + options);
 
   const std::vector<Json> lines = metrics("r");
   ASSERT_GE(lines.size(), 3u);

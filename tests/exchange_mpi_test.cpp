@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <numeric>
 #include <thread>
 
 #include "graphscale/exchange.hpp"
@@ -125,6 +126,24 @@ TEST_P(MpiJobOf, Conforms) {
 
   EXPECT_EQ(job.status, 0) << job.err << job.out;
   EXPECT_EQ(orphans(), 0);
+}
+
+TEST_F(MpiJob, MovesPartsOfSeveralMessages) {
+  if (is_rank())
+    live_as_rank([](Comm& comm) {
+      std::vector<Offset> values(std::size_t(17 << 20)), received(values.size());  // 136 MiB
+      std::iota(values.begin(), values.end(), Offset(0));
+      std::vector<Offset> none(2, 0), whole(2, 0);
+      whole[std::size_t(1 - comm.rank())] = Offset(values.size() * sizeof(Offset));
+      comm.all_to_all(values.data(), comm.rank() == 0 ? whole : none, received.data(), comm.rank() == 1 ? whole : none);
+      if (comm.rank() == 1) {
+        EXPECT_TRUE(received == values);
+      }
+    });
+
+  const Outcome job = start(2);
+
+  EXPECT_EQ(job.status, 0) << job.err << job.out;
 }
 
 TEST_F(MpiJob, EndsWithTheFaultAndReasonOfTheRankThatThrew) {

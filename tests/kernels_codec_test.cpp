@@ -45,7 +45,8 @@ std::vector<float> decoded(const GradientCodec& codec, const char* coded) {
           if (at<std::uint16_t>(coded, 4 * codec.keep + 2 * k) == c) value = at<float>(coded, 4 * k);
         break;
       case Compression::onebit:
-        value = at<float>(coded, (at<std::uint32_t>(coded, 8 + c / 32 * 4) >> c % 32 & 1) != 0 ? 4 : 0);
+        value =
+            at<float>(coded, c / 32 * 12 + ((at<std::uint32_t>(coded, c / 32 * 12 + 8) >> c % 32 & 1) != 0 ? 4 : 0));
     }
   }
   return values;
@@ -111,7 +112,7 @@ TEST_P(Codec, RowsAreWholeWordsAsLongAsTheyHaveToBe) {
   EXPECT_EQ(GradientCodec({Compression::fp16, 7, 0}).row_bytes(), 16 + 4);
   EXPECT_EQ(GradientCodec({Compression::int8, 7, 0}).row_bytes(), 4 + 8 + 4);
   EXPECT_EQ(GradientCodec({Compression::topk, 7, 3}).row_bytes(), 3 * 4 + 8 + 4);
-  EXPECT_EQ(GradientCodec({Compression::onebit, 33, 0}).row_bytes(), 8 + 8 + 4);
+  EXPECT_EQ(GradientCodec({Compression::onebit, 33, 0}).row_bytes(), 2 * 12 + 4);
 }
 
 TEST_P(Codec, EveryRowEndsWithItsCurvature) {
@@ -133,17 +134,18 @@ TEST_P(Codec, KeepsWhatItsKindPromises) {
       const float* row = &gradients[std::size_t(i * codec.dim)];
       const std::vector<float> got = decoded(codec, &coded[std::size_t(i * codec.row_bytes())]);
       float largest = 0;
-      double sum[2] = {}, count[2] = {};
+      std::map<std::pair<int, bool>, double> sum, count;  // of 32 columns, and of the values below 0 or the others
       for (int c = 0; c < codec.dim; ++c) {
         largest = std::max(largest, std::abs(row[c]));
-        sum[row[c] >= 0] += row[c], count[row[c] >= 0] += 1;
+        sum[{c / 32, row[c] >= 0}] += row[c], count[{c / 32, row[c] >= 0}] += 1;
       }
       for (int c = 0; c < codec.dim; ++c) {
         double expected = row[c], tolerance = 0;
         if (codec.kind == Compression::fp16) expected = Fp16::nearest(row[c]);
         if (codec.kind == Compression::int8) tolerance = 0.50001 * largest / 127;
         if (codec.kind == Compression::topk && got[std::size_t(c)] == 0) expected = 0;
-        if (codec.kind == Compression::onebit) expected = sum[row[c] >= 0] / count[row[c] >= 0], tolerance = 1e-5;
+        if (codec.kind == Compression::onebit)
+          expected = sum[{c / 32, row[c] >= 0}] / count[{c / 32, row[c] >= 0}], tolerance = 1e-5;
         ASSERT_NEAR(got[std::size_t(c)], expected, tolerance) << "column " << c;
       }
     }

@@ -15,6 +15,8 @@ struct Case {
   std::function<void(Config&)> change = [](Config&) {};
 };
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name << " on " << c.ranks; }
+
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
   return cat(info.param.name, "On", info.param.ranks);
 }
@@ -87,8 +89,10 @@ TEST_P(PlanOfARank, IsWhatItHoldsForEveryPurpose) {
     EXPECT_EQ(held(trainer.ledger()), planned(trainer.plan(), Tier::device)) << "after training";
     std::vector<float> values(std::size_t(comm.rank() == 0 ? 200 * 20 : 0));
     trainer.gather(0, {comm.rank() == 0 ? values.data() : nullptr, 200, 20, 20});
-    EXPECT_LE(trainer.peak_bytes(), trainer.plan().total_bytes(Tier::device));
-    EXPECT_GE(trainer.peak_bytes() * 1.01, double(trainer.plan().total_bytes(Tier::device)));
+    Offset before = 0;
+    for (const auto& [purpose, bytes] : planned(trainer.plan(), Tier::device)) before += bytes;
+    EXPECT_GE(trainer.peak_bytes(), before);
+    EXPECT_LE(trainer.peak_bytes(), trainer.plan().total_bytes(Tier::device)) << "rows read back are planned for";
   });
 }
 
@@ -171,16 +175,31 @@ TEST_P(PlanOfTraffic, OfBlocksIsNearTheCounters) {
   expect_counters(sampled_counts(config_, graph.csr(), placement_, plan_, 1), kTolerance);
 }
 
-TEST_P(PlanOfTraffic, OfTheDegreeModelIsNearTheCountersOfASkewedGraph) {
+/// Undirected edges whose ends are drawn as the degree model has it: the first x of n rows hold (x / n)^(1/3) of them.
+SmallGraph graph_of_the_model(Offset nodes, Offset edges) {
+  const auto end_of = [&](double unit) {
+    return RowId(std::min(double(nodes - 1), double(nodes) * unit * unit * unit));
+  };
+  std::vector<Arc> arcs;
+  for (Offset i = 0; i < edges; ++i) {
+    const Philox4 random = draw(11, 0, std::uint64_t(i), 0, Draw::edge);
+    const RowId from = end_of(double(unit_float(random.word[0]))), to = end_of(double(unit_float(random.word[1])));
+    arcs.push_back({from, to}), arcs.push_back({to, from});
+  }
+  SmallGraph graph = graph_of(nodes, std::move(arcs));
+  graph.directed = false;
+  return graph;
+}
+
+TEST_P(PlanOfTraffic, OfTheDegreeModelIsNearTheCountersOfAGraphWithItsDegrees) {
   if (GetParam().name == std::string("Partition")) GTEST_SKIP() << "the model takes a partition for cyclic";
-  const BuiltGraph graph = generate(like_blogcatalog());
-  config_.sampler.walks_per_node = 2, config_.training.step_walks = 256;
+  const SmallGraph graph = graph_of_the_model(4000, 60'000);
+  config_.sampler.walks_per_node = 2, config_.training.step_walks = 250;
 
   train_and_plan(graph.csr());
 
   const Csr csr = graph.csr();
-  const StepCounts counts = expected_counts(config_, {csr.num_nodes(), csr.num_arcs(), false}, plan_);
-  expect_counters(counts, 0.25);
+  expect_counters(expected_counts(config_, {csr.num_nodes(), csr.num_arcs(), false}, plan_), kTolerance);
 }
 
 const std::vector<Case> kTrafficCases = [] {

@@ -69,7 +69,7 @@ struct ExchangeConfig {
   double timeout_s = 60;
   std::string row_type = "fp32";
   std::string compression = "none";
-  double keep_share = 0.125;
+  double keep_share = 0.25;
   Offset feedback_rows = -1;
   std::string address;
   int port = 29400;
@@ -213,7 +213,7 @@ void each_option(C& c, Visit&& visit) {
   visit("exchange.row_type", c.exchange.row_type, Option::text({"fp32", "fp16", "bf16"},
         "rows on the wire"));
   visit("exchange.compression", c.exchange.compression, Option::text({"none", "fp16", "int8", "topk", "onebit"},
-        "gradients on the wire; int8: a scale a row; topk and onebit keep what they leave out for the row's next "
+        "gradients on the wire; int8: a scale a row; onebit: two a 32 columns; topk and onebit keep what they leave out for the row's next "
         "gradient"));
   visit("exchange.keep_share", c.exchange.keep_share, Option::number(0, 1, "of columns",
         "what topk sends of a gradient, at least one value"));

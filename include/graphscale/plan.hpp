@@ -115,8 +115,10 @@ struct MachineRates {
   double link_bytes = 0;       ///< between ranks, each way
   double call_s = 0;           ///< of one all-to-all of nothing
 };
-MachineRates cpu_rates(int threads);  ///< measured on AVX-512 cores: tile 20 GFLOP/s, 20 M walk steps/s a thread
-MachineRates h200_rates();            ///< DESIGN.md section 7: 4.8 TB/s, 60 TFLOP/s in the tile, PCIe 5
+/// Of a rank with so many threads, or a part of one where ranks outnumber them. A thread: 20 GFLOP/s in the tile (as
+/// measured, 6 M pairs/s), 10 GB/s, 20 M walk steps/s.
+MachineRates cpu_rates(double threads);
+MachineRates h200_rates();  ///< DESIGN.md section 7: 4.8 TB/s, 60 TFLOP/s in the tile, PCIe 5
 
 /// Seconds of a stage by what bounds it; they overlap within a stage.
 struct StageCost {

@@ -43,7 +43,10 @@ Offset parse_bytes(const std::string& text, const std::string& place) {
   return Offset(value * found->second);
 }
 
-std::string decimal_bytes(double bytes) { return human_count(bytes) + (bytes < 1000 ? " B" : "B"); }
+std::string decimal_bytes(double bytes) {
+  if (bytes < 1e9) return human_count(bytes) + (bytes < 1000 ? " B" : "B");
+  return with_commas(Offset(std::llround(bytes / 1e9))) + " GB";
+}
 
 /// Ranks that hold the same kinds of things, and the plan of the one that holds most.
 struct Role {
@@ -82,7 +85,7 @@ Device device_of(const Config& config, const Arguments& arguments) {
 }
 
 MachineRates rates_of(const Arguments& arguments, const Config& config, Device device, int ranks_here) {
-  const int threads = config.run.threads > 0 ? config.run.threads : std::max(1, hardware_threads() / ranks_here);
+  const double threads = config.run.threads > 0 ? config.run.threads : double(hardware_threads()) / ranks_here;
   MachineRates rates = device.is_cuda() ? h200_rates() : cpu_rates(threads);
   constexpr double kGiga = 1e9, kBits = 8;
   if (arguments.memory_gbps > 0) rates.memory_bytes = arguments.memory_gbps * kGiga;
@@ -173,7 +176,6 @@ std::vector<std::string> ways_to_fit(const Subject& given) {
   const auto look = [&](const std::string& way, const std::function<void(Subject&)>& change) {
     Subject changed = subject;
     change(changed);
-    if (!changed.is_exchanged() && changed.size.nodes == 0) return false;
     const bool fits = first_misfit(changed, roles_of(changed)).empty();
     if (fits) ways.push_back(way);
     return fits;
@@ -183,6 +185,8 @@ std::vector<std::string> ways_to_fit(const Subject& given) {
   if (subject.device.is_cuda()) look("sampler.topology uva", [](Subject& s) { s.config.sampler.topology = "uva"; });
   if (subject.ranks > 1) look("sampler.topology partitioned", partitioned);
   if (subject.config.model.dtype == "fp32") look("model.dtype fp16", half);
+  for (Offset walks = roles_of(subject).front().plan.step_walks / 2; subject.is_exchanged() && walks >= 64; walks /= 2)
+    if (look(cat("training.step_walks ", walks), [&](Subject& s) { s.config.training.step_walks = int(walks); })) break;
   if (ways.empty() && subject.ranks > 1)
     look("sampler.topology partitioned and model.dtype fp16", [&](Subject& s) { partitioned(s), half(s); });
   if (!subject.config.ranks.storage.empty() || !subject.config.ranks.compute.empty()) return ways;
@@ -257,21 +261,29 @@ void print_subject(const Subject& subject) {
   print_line("host memory of a rank", human_bytes(double(subject.host_share())));
 }
 
+const char* tier_name(const Subject& subject, Tier tier) {
+  return !subject.device.is_cuda() ? "" : tier == Tier::host ? "host    " : "device  ";
+}
+
+/// Of a role, "that ...".
+std::string verb_of(const std::string& role) {
+  return role == "stores and computes" ? "store and compute"
+         : role == "stores"            ? "store"
+         : role == "computes"          ? "compute"
+                                       : "idle";
+}
+
 void print_role(const Subject& subject, const Role& role) {
   std::cout << "\n";
-  print_line(cat("bytes of rank ", role.largest), subject.is_exchanged()
-                                                      ? cat("the largest of ", role.ranks, " that ",
-                                                            role.name == "stores and computes" ? "store and compute"
-                                                            : role.name == "stores"            ? "store"
-                                                            : role.name == "computes"          ? "compute"
-                                                                                               : "idle")
-                                                      : role.name);
+  print_line(cat("bytes of rank ", role.largest),
+             subject.is_exchanged() ? cat("the largest of ", role.ranks, " that ", verb_of(role.name)) : role.name);
   for (const PlanEntry& entry : role.plan.entries)
     if (entry.bytes > 0)
-      print_line("  " + entry.purpose,
-                 cat(entry.tier == Tier::host ? "host    " : "device  ", human_bytes(double(entry.bytes))));
-  print_line("  total of the device", human_bytes(double(role.plan.total_bytes(Tier::device))));
-  print_line("  total of host memory", human_bytes(double(role.plan.total_bytes(Tier::host))));
+      print_line("  " + entry.purpose, cat(tier_name(subject, entry.tier), human_bytes(double(entry.bytes))));
+  for (const Tier tier : {Tier::device, Tier::host})
+    if (subject.device.is_cuda())
+      print_line("  total", cat(tier_name(subject, tier), human_bytes(double(role.plan.total_bytes(tier)))));
+  if (!subject.device.is_cuda()) print_line("  total", human_bytes(double(role.plan.total_bytes())));
   if (subject.is_exchanged() && role.plan.part.local_rows > 0)
     print_line("  hot rows",
                cat(with_commas(role.plan.shape.hot_rows), " of ", with_commas(role.plan.part.local_rows)));

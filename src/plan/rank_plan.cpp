@@ -10,7 +10,7 @@
 namespace gs {
 namespace {
 
-constexpr const char* kLowerSteps = "lower training.step_walks";
+std::string lower_steps(const RankPlan& plan) { return cat("lower training.step_walks (here ", plan.step_walks, ")"); }
 
 /// What makes the tables' memory smaller.
 std::string remedy_of(const std::string& purpose, const Config& config, const RankPlan& plan) {
@@ -18,7 +18,7 @@ std::string remedy_of(const std::string& purpose, const Config& config, const Ra
   if (begins("head") && config.exchange.method == "allreduce") return "set exchange.method rows";
   if (begins("head")) return "lower store.replicated_rows";
   if (begins("exchange: kept")) return "lower exchange.feedback_rows";
-  if (begins("exchange") || begins("step") || begins("batch")) return kLowerSteps;
+  if (begins("exchange") || begins("step") || begins("batch")) return lower_steps(plan);
   if (begins("store: placement")) return "set store.placement cyclic";
   if (plan.device.is_cuda() && purpose.find("hot rows") != std::string::npos) return "lower store.hot_rows";
   return "lower model.dim";
@@ -66,7 +66,7 @@ void add_graph_and_steps(const Config& config, const GraphSize& size, const Tabl
   a_step.push_back({"step: results", tiles * Offset(sizeof(kernels::TileResult))});
   a_step.push_back({"step: totals", Offset(sizeof(kernels::TrainTotals))});
   for (const MemoryNeed& need : a_step)
-    plan.entries.push_back({need.purpose, need.bytes * plan.steps_in_flight, kLowerSteps});
+    plan.entries.push_back({need.purpose, need.bytes * plan.steps_in_flight, lower_steps(plan)});
   plan.entries.push_back(
       {"store: rows read back", TablesSize::bytes_read_back(rows_read_back(plan), shape.tile.dim), ""});
 }

@@ -54,13 +54,13 @@ double cold_share(Offset hot, Offset rows) { return rows > 0 ? 1 - share_of_firs
 
 }  // namespace
 
-MachineRates cpu_rates(int threads) {
+MachineRates cpu_rates(double threads) {
   MachineRates rates;
   rates.name = cat("cpu, ", threads, threads == 1 ? " thread" : " threads");
   rates.memory_bytes = std::min(10e9 * threads, 200e9);
   rates.flops = 20e9 * threads;
   rates.walk_steps = 20e6 * threads;
-  rates.unique_rows = 60e6;  // one thread
+  rates.unique_rows = 60e6 * std::min(1.0, threads);  // one thread
   rates.host_link_bytes = rates.memory_bytes;
   rates.link_bytes = 100e9 / 8;
   rates.call_s = 30e-6;

@@ -282,6 +282,7 @@ TrainSummary train_ranks(const Graph& graph, const std::string& graph_path, cons
     const Device device = device_of_rank(config, world, comm.rank());
     if (leads) log_graph(graph, graph_path, config), log_device(config, device, threads);
     RankTrainer trainer(graph.csr(), config, comm, device, threads);
+    comm.barrier();  // a rank that cannot begin ends the others before anything is written
     if (leads) {
       log_ranks(trainer, graph.csr(), world, comm);
       summary = lead_ranks(trainer, graph, config, run, comm);
