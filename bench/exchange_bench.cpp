@@ -3,7 +3,7 @@
 //
 //   exchange_bench wire  STORE...   [--ranks 4] [--steps 10] [--positions 65536]
 //   exchange_bench hits  STORE...   [--steps 10] [--positions 65536] [--rmat-nodes 100000]
-//   exchange_bench steps STORE...   [--ranks 1,2,4,8] [--positions 65536] [--walks-per-node 4] [--rounds 3]
+//   exchange_bench steps STORE      [--ranks 1,2,4,8] [--positions 65536] [--walks-per-node 4] [--rounds 3]
 //
 // Batches: walks as configured, or edges as LINE draws them (walks of two nodes, window 1, five negatives an edge). A
 // step of either has about --positions nodes in its walks, all ranks' together. Started by mpirun or as torchrun
@@ -222,18 +222,19 @@ void measure_wire(const WireCase& of, const Csr& graph, Comm& comm) {
 }
 
 void wire(const Options& options) {
+  std::vector<Graph> graphs;
+  for (const std::string& store : options.stores) graphs.push_back(Graph::open(store));
   if (find_world(options.config).rank == 0)
     std::fprintf(stderr, "%-14s %-6s %5s %-23s %10s %12s %10s %12s %10s\n", "graph", "batch", "ranks", "method",
                  "MB/step", "transfer ms", "less", "exchange ms", "less");
-  for (const std::string& store : options.stores) {
-    const Graph graph = Graph::open(store);
-    for (const Batches& batches : batches_of(options))
-      for (const int ranks : rank_counts(options)) {
-        if (ranks < 2) throw Error(Fault::usage, "--ranks 1: one rank moves nothing; give 2 or more");
-        run_ranks(world_of(batches.config, ranks), batches.config, [&](Comm& comm) {
-          measure_wire({options, name_of(store), batches}, graph.csr(), comm);
-        });
-      }
+  for (const int ranks : rank_counts(options)) {
+    if (ranks < 2) throw Error(Fault::usage, "--ranks 1: one rank moves nothing; give 2 or more");
+    // All graphs in one meeting of the ranks: processes that MPI started cannot meet again.
+    run_ranks(world_of(options.config, ranks), options.config, [&](Comm& comm) {
+      for (std::size_t g = 0; g < graphs.size(); ++g)
+        for (const Batches& batches : batches_of(options))
+          measure_wire({options, name_of(options.stores[g]), batches}, graphs[g].csr(), comm);
+    });
   }
 }
 
@@ -394,10 +395,12 @@ void steps_of(const Options& options, const std::string& store) {
 }
 
 void steps(const Options& options) {
+  if (options.stores.size() != 1)
+    throw Error(Fault::usage, cat("steps: ", options.stores.size(), " graph stores given; give one"));
   if (find_world(options.config).rank == 0)
     std::fprintf(stderr, "ms a step; a stage: busy, waiting\n%5s %-6s %5s %8s %8s %16s %16s %16s %16s %8s\n", "ranks",
                  "by", "stale", "step", "cpu", "sample", "fetch", "compute", "push", "in calls");
-  for (const std::string& store : options.stores) steps_of(options, store);
+  steps_of(options, options.stores[0]);
 }
 
 }  // namespace

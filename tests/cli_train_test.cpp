@@ -114,9 +114,10 @@ TEST_F(TrainCommand, LogsToStderrAndPrintsNothingToStdout) {
   const Outcome outcome = succeed(train_);
 
   EXPECT_EQ(outcome.out, "");
-  for (const char* part : {"config: model: kind deepwalk, dim 8", "config: training: epochs 1, learning_rate 0.05",
-                           "graph: s v0001, 200 nodes", "device: cpu", "memory: ", "train: 100 % (2,000 walks)",
-                           "save: 100 % (200 rows)", "pairs/s), embeddings in r/embeddings"})
+  for (const char* part :
+       {"config: model: kind deepwalk, dim 8", "config: training: epochs 1, optimizer sgd, learning_rate 0.05",
+        "graph: s v0001, 200 nodes", "device: cpu", "memory: ", "train: 100 % (2,000 walks)", "save: 100 % (200 rows)",
+        "pairs/s), embeddings in r/embeddings"})
     EXPECT_SAYS(outcome.err, part);
 }
 

@@ -142,7 +142,8 @@ class Progress {
 
 // --------------------------------------------------------------------------------------------------------- signals
 
-/// After this, SIGINT and SIGTERM only set a flag that long loops poll with `stop_requested`; a second one kills.
+/// After this, SIGINT, SIGTERM and SIGUSR1 only set a flag that long loops poll with `stop_requested`; a second one
+/// kills.
 void catch_stop_signals();
 bool stop_requested();
 

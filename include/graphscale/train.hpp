@@ -11,7 +11,7 @@ struct TrainSummary {
   Offset steps = 0, walks = 0, pairs = 0;
   double seconds = 0;    ///< in the training loop
   double loss = 0;       ///< mean per pair over the last tenth of the run
-  bool stopped = false;  ///< by SIGINT or SIGTERM, with what was trained so far saved
+  bool stopped = false;  ///< by SIGINT, SIGTERM or SIGUSR1, with what was trained so far saved
 };
 
 /// A run under way, a step at a time: what progress and metrics look at.

@@ -120,7 +120,8 @@ void flush_stdout() {
   std::cout.flush();
   const bool flushed = std::fflush(stdout) == 0;
   if (flushed && std::cout.good() && !std::ferror(stdout)) return;
-  throw Error(Fault::output, cat("stdout: writing failed", errno ? ": " : "", errno ? std::strerror(errno) : ""));
+  throw Error(Fault::output,
+              cat("stdout: writing failed: ", errno ? std::strerror(errno) : "is the disk full, or its reader gone?"));
 }
 
 /// Control characters as \xNN: whatever a name or a path holds, an error is one line.

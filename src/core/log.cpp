@@ -129,10 +129,10 @@ void Progress::finish(const std::string& note) {
 }
 
 namespace {
-volatile std::sig_atomic_t stop_signals = 0;
+std::atomic<int> stop_signals{0};  // set on any thread, read on others
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may touch no other");
 void count_stop_signal(int signal) {
-  stop_signals = stop_signals + 1;
-  if (stop_signals > 1) {
+  if (++stop_signals > 1) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
