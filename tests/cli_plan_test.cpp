@@ -58,7 +58,7 @@ TEST_F(PlanCommand, OfStepsTooLargeForAGpuNamesStepsThatFit) {
       "plan --nodes 10000000 --arcs 20000000 --ranks 2 --device cuda --device-memory 4GiB "
       "--host-memory 100GB";
 
-  EXPECT_SAYS(run(gpu).last_line(), "lower training.step_walks (here 65536)");
+  EXPECT_SAYS(run(gpu).last_line(), "lower training.step_walks (here 16384)");
   EXPECT_SAYS(run(gpu).out, "fits with                 training.step_walks 8192");
 }
 

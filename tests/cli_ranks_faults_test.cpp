@@ -1,5 +1,7 @@
 // Ranks as processes, by a launcher's environment over tcp and by mpirun: launched wrongly, killed, stopped, told to
 // stop, out of memory and out of disk. Every rank ends, says whose fault it was, and leaves earlier vectors alone.
+#include <regex>
+
 #include "tests/support/launched.hpp"
 #include "tests/support/program.hpp"
 #include "tests/support/ranks.hpp"
@@ -16,6 +18,12 @@ Offset last_step(const std::string& err) {
   const std::string words = "last finished step: ";
   const std::size_t at = err.find(words);
   return at == std::string::npos ? -1 : std::atoll(err.c_str() + at + words.size());
+}
+
+/// Whether an error says that rank 2 gave no sign. Ranks that it stopped in different calls may miss each other, too.
+bool misses_rank_2(const std::string& err) {
+  const std::string sentence = cat("no sign of ranks? ([0-9]+, )*2 for ", kTimeout_s, " s \\(exchange.timeout_s\\)");
+  return std::regex_search(err, std::regex(sentence));
 }
 
 class FieldReportLaunch : public WithProgram {
@@ -143,7 +151,7 @@ TEST_F(FieldReportLaunch, O18AStoppedRankEndsTheOthersAtTheDeadline) {
   for (int r : {0, 1}) {
     Launched& rank = ranks[std::size_t(r)];
     EXPECT_EQ(rank.wait(), int(Fault::comm)) << rank.err();
-    EXPECT_SAYS(rank.err(), cat("no sign of rank 2 for ", kTimeout_s, " s (exchange.timeout_s)"));
+    EXPECT_TRUE(misses_rank_2(rank.err())) << rank.err();
     EXPECT_GT(last_step(rank.err()), 0) << rank.err();
   }
   EXPECT_EQ(saved(), earlier_);
@@ -178,7 +186,7 @@ TEST_F(FieldReportMpi, O18AStoppedRankEndsTheJobAtTheDeadline) {
   ::kill(stopped[0], SIGSTOP);
 
   EXPECT_EQ(job.wait(), int(Fault::comm)) << job.err();
-  EXPECT_SAYS(job.err(), cat("no sign of rank 2 for ", kTimeout_s, " s (exchange.timeout_s)"));
+  EXPECT_TRUE(misses_rank_2(job.err())) << job.err();
   EXPECT_GT(last_step(job.err()), 0) << job.err();
   EXPECT_EQ(saved(), earlier_);
   EXPECT_TRUE(are_gone());
