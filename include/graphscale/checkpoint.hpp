@@ -25,6 +25,7 @@ class Embeddings {
 
 /// Fills `rows`, host memory, with rows first, first + 1, ... of a table; called for all rows in order.
 using RowSource = std::function<void(Offset first, Rows<float> rows)>;
+RowSource source_of(Rows<const float> rows);   ///< of rows in host memory, any stride, which must outlive it
 inline constexpr Offset kSaveBlock = 1 << 12;  ///< rows that a RowSource is asked for at once; fewer at the end
 
 /// Writes `folder`, whole or not at all; it must not exist. As many rows as there are names, [n, dim] from `source`.

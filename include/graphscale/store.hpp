@@ -202,6 +202,8 @@ struct TablesShape {
   Offset feedback_rows = 0;
   int replicate_every = 1;
   bool deterministic = false;  ///< sums are added by one thread, in order
+
+  int slices() const { return deterministic ? kSlices : 1; }  ///< of a step, see Batch
 };
 
 /// What `config` asks for. hot_rows is left to the caller.
@@ -291,7 +293,6 @@ class ShardedTables {
   void initialize(ShardTable& table, const kernels::RowSequence& rows, std::uint64_t seed);
   bool is_own(int owner) const { return owner == own_; }
   int dim() const { return shape_.tile.dim; }
-  int slices() const { return shape_.deterministic ? kSlices : 1; }
 
   TablesShape shape_;
   const Placement& placement_;

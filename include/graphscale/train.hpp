@@ -21,6 +21,8 @@ class Training {
     Offset walks = 0, pairs = 0;
     double loss = 0;  ///< sum over pairs
     double learning_rate = 0;
+
+    double loss_a_pair() const { return pairs ? loss / double(pairs) : 0; }
   };
 
   virtual ~Training() = default;

@@ -87,12 +87,15 @@ Embeddings Embeddings::open(const fs::path& path, const fs::path& names) {
   return embeddings;
 }
 
-void save_embeddings(const fs::path& folder, Rows<const float> rows, const NodeNames& names) {
-  GS_EXPECT(names.size() == rows.count, folder.string(), ": ", names.size(), " names for ", rows.count, " rows");
-  const auto copy = [&](Offset first, Rows<float> out) {
+RowSource source_of(Rows<const float> rows) {
+  return [rows](Offset first, Rows<float> out) {
     for (Offset i = 0; i < out.count; ++i) std::copy_n(rows.row(first + i), rows.dim, out.row(i));
   };
-  save_embeddings(folder, rows.dim, copy, names);
+}
+
+void save_embeddings(const fs::path& folder, Rows<const float> rows, const NodeNames& names) {
+  GS_EXPECT(names.size() == rows.count, folder.string(), ": ", names.size(), " names for ", rows.count, " rows");
+  save_embeddings(folder, rows.dim, source_of(rows), names);
 }
 
 void save_embeddings(const fs::path& folder, int dim, const RowSource& source, const NodeNames& names) {

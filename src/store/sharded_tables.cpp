@@ -140,21 +140,20 @@ std::unique_ptr<StepRows> ShardedTables::make_step() const {
   const Offset walks = placement_.compute_index(control_.rank()) >= 0 ? shape_.step_walks : 0;
   const Offset slots = size_.slots;
   const auto rows = [&](const char* purpose) { return Buffer<float>(ledger, slots * padded_stride(dim()), purpose); };
-  auto step = std::make_unique<StepRows>(StepRows{Batch(shape_.tile, walks, placement_.rows(), exec_, slices()),
-                                                  rows("step: fetched rows"),
-                                                  rows("step: fetched rows"),
-                                                  rows("step: gradients"),
-                                                  rows("step: gradients"),
-                                                  Buffer<float>(ledger, slots, "step: gradients"),
-                                                  Buffer<float>(ledger, slots, "step: gradients"),
-                                                  Buffer<RowId>(ledger, size_.asked, "step: asked rows"),
-                                                  Buffer<RowId>(ledger, size_.asked, "step: asked rows"),
-                                                  Buffer<RowId>(ledger, size_.distinct, "step: asked rows"),
-                                                  std::vector<Offset>(std::size_t(control_.size()), 0),
-                                                  std::vector<Offset>(std::size_t(control_.size()), 0),
-                                                  {},
-                                                  dim()});
-  return step;
+  return std::make_unique<StepRows>(StepRows{Batch(shape_.tile, walks, placement_.rows(), exec_, shape_.slices()),
+                                             rows("step: fetched rows"),
+                                             rows("step: fetched rows"),
+                                             rows("step: gradients"),
+                                             rows("step: gradients"),
+                                             Buffer<float>(ledger, slots, "step: gradients"),
+                                             Buffer<float>(ledger, slots, "step: gradients"),
+                                             Buffer<RowId>(ledger, size_.asked, "step: asked rows"),
+                                             Buffer<RowId>(ledger, size_.asked, "step: asked rows"),
+                                             Buffer<RowId>(ledger, size_.distinct, "step: asked rows"),
+                                             std::vector<Offset>(std::size_t(control_.size()), 0),
+                                             std::vector<Offset>(std::size_t(control_.size()), 0),
+                                             {},
+                                             dim()});
 }
 
 kernels::Owners ShardedTables::owners() const {

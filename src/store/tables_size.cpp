@@ -6,13 +6,12 @@
 namespace gs {
 
 TablesSize::TablesSize(const TablesShape& shape, const RankPart& part, Device device) {
-  const int slices = shape.deterministic ? kSlices : 1;
   const bool has_shards = shape.head_rows < part.rows;
   local_rows = part.stores && has_shards ? part.local_rows : 0;
   state_columns = kernels::state_columns(shape.optimizer, shape.tile.dim);
-  const Offset rows_of_a_step = Batch::capacity_rows(shape.tile, shape.step_walks, part.rows, slices);
+  const Offset rows_of_a_step = Batch::capacity_rows(shape.tile, shape.step_walks, part.rows, shape.slices());
   slots = part.computes ? rows_of_a_step : 0;
-  asked = std::min(local_rows * slices, rows_of_a_step) * part.compute_ranks;
+  asked = std::min(local_rows * shape.slices(), rows_of_a_step) * part.compute_ranks;
   distinct = std::min(asked, local_rows);
   if (part.is_partition) {
     positions = part.rows, bounds = part.storage_ranks + 1;
@@ -51,8 +50,7 @@ std::vector<MemoryNeed> TablesSize::step(const TablesShape& shape, const RankPar
   const Offset rows = slots * padded_stride(shape.tile.dim) * Offset(sizeof(float)),
                scalars = slots * Offset(sizeof(float));
   const Offset walks = part.computes ? shape.step_walks : 0;
-  const int slices = shape.deterministic ? kSlices : 1;
-  return {{"batch: rows and slots", Batch::bytes(shape.tile, walks, part.rows, device, slices)},
+  return {{"batch: rows and slots", Batch::bytes(shape.tile, walks, part.rows, device, shape.slices())},
           {"step: fetched rows", 2 * rows},
           {"step: gradients", 2 * (rows + scalars)},
           {"step: asked rows", (2 * asked + distinct) * Offset(sizeof(RowId))}};

@@ -7,8 +7,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double per_pair(const Training::Step& step) { return step.pairs ? step.loss / double(step.pairs) : 0; }
-
 Json end_of(const TrainSummary& summary) {
   return {{"end", summary.stopped ? "stopped" : "complete"},
           {"steps", summary.steps},
@@ -28,7 +26,7 @@ void MetricsFile::write(const Training& training, const Training::Step& since, d
   write_line(Json{{"step", training.steps_done()},
                   {"epoch", training.epoch()},
                   {"walks", training.walks_done()},
-                  {"loss", per_pair(since)},
+                  {"loss", since.loss_a_pair()},
                   {"learning_rate", since.learning_rate},
                   {"pairs_per_s", double(since.pairs) / seconds},
                   {"elapsed_s", elapsed_s},

@@ -21,7 +21,7 @@ struct RankTrainer::Slot {
 
 namespace {
 
-enum Stage { kSample, kFetch, kCompute, kPush, kStages };
+enum Stage { kSample, kFetch, kCompute, kPush };
 
 /// Adds the time of its scope to a stage, and shows it to a profiler.
 class Busy {

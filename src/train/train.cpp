@@ -22,12 +22,10 @@ Offset count_untrained(const Csr& graph, bool weighted) {
   return Offset(std::count(trained.begin(), trained.end(), false));
 }
 
-double loss_a_pair(const Training::Step& step) { return step.pairs ? step.loss / double(step.pairs) : 0; }
-
 std::string note_of(const Training::Step& since, double seconds) {
   char text[96];
   std::snprintf(text, sizeof text, "%s pairs/s, loss %.4f, lr %.5f", human_count(double(since.pairs) / seconds).c_str(),
-                loss_a_pair(since), since.learning_rate);
+                since.loss_a_pair(), since.learning_rate);
   return text;
 }
 
@@ -53,14 +51,14 @@ TrainSummary run_steps(Training& training, const Config& config, MetricsFile& me
     progress.advance(step.walks, note_of(since, spent_s));
     if (training.steps_done() % config.metrics.every == 0 || training.done() || stopped()) {
       metrics.write(training, since, spent_s, now_s() - start_s);
-      if (tail.pairs == 0) summary.loss = loss_a_pair(since);  // of a run stopped before its last tenth
+      if (tail.pairs == 0) summary.loss = since.loss_a_pair();  // of a run stopped before its last tenth
       since = {}, since_s = now_s();
     }
   }
   summary.stopped = training.walks_done() < walks_of_run;
   summary.seconds = now_s() - start_s;
   summary.steps = training.steps_done(), summary.walks = training.walks_done();
-  if (tail.pairs > 0) summary.loss = loss_a_pair(tail);
+  if (tail.pairs > 0) summary.loss = tail.loss_a_pair();
   if (!summary.stopped && summary.steps > 0) progress.finish(cat("loss ", summary.loss));
   return summary;
 }
@@ -131,10 +129,7 @@ TrainSummary train_in_place(const Graph& graph, const std::string& graph_path, c
     const TrainSummary summary = run_steps(trainer, config, metrics, false);
     std::vector<float> copy;
     const Rows<const float> rows = trainer.embeddings(copy);
-    const auto source = [&](Offset first, Rows<float> out) {
-      for (Offset i = 0; i < out.count; ++i) std::copy_n(rows.row(first + i), rows.dim, out.row(i));
-    };
-    replace_embeddings(run, rows.dim, source, graph.names());
+    replace_embeddings(run, rows.dim, source_of(rows), graph.names());
     metrics.write_end(summary);
     return summary;
   });

@@ -57,7 +57,7 @@ Offset Training::steps_of_run(Offset step_walks) const {
 
 void Training::check_loss(const Step& step, const std::function<std::string()>& first_bad_value) const {
   const double untrained = (1 + config_.model.negatives) * std::log(2.0);
-  const double mean = step.pairs ? step.loss / double(step.pairs) : 0;
+  const double mean = step.loss_a_pair();
   if (std::isfinite(mean) && mean <= kExplosion * untrained) return;
   throw Error(Fault::internal, cat("training diverged at step ", steps_done_, " (epoch ", epoch_, ", learning rate ",
                                    step.learning_rate, "): the mean loss a pair is ",
