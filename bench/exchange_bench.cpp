@@ -118,7 +118,7 @@ T sum_over(Comm& comm, T value) {
 }
 
 StoreCounters sum_over(Comm& comm, StoreCounters counters) {
-  each_counter(counters, [&](const char*, Offset& value) { value = sum_over(comm, value); });
+  for (const auto& [name, counter] : kStoreCounters) counters.*counter = sum_over(comm, counters.*counter);
   return counters;
 }
 
@@ -174,7 +174,8 @@ void report_wire(const WireCase& of, const StoreCounters& counters, const Comm& 
       line["exchange_ms"] = 1e3 * median(way.exchange_s);
       line["exchange_less_than_allreduce"] = 1 - median(way.exchange_s) / dense_exchange_s;
     }
-    if (w == 0) each_counter(counters, [&](const char* name, Offset value) { line["counters"][name] = value; });
+    for (const auto& [name, counter] : kStoreCounters)
+      if (w == 0) line["counters"][name] = counters.*counter;
     print(line);
     std::fprintf(stderr, "%-14s %-6s %5d %-23s %10.2f %12.2f %8.0f %%", of.graph.c_str(), of.batches.name, comm.size(),
                  names[w], way.bytes / 1e6, 1e3 * transfer_s, 100 * (1 - transfer_s / dense_s));

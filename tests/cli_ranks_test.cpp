@@ -46,6 +46,21 @@ TEST_F(RanksCommand, AsThreadsWriteOneRunInTheFormatOfOneRank) {
   EXPECT_EQ(moved["unique_rows"].get<Offset>(),
             moved["local_rows"].get<Offset>() + moved["remote_rows"].get<Offset>() + moved["head_rows"].get<Offset>());
   EXPECT_GT(moved["gradient_bytes"], 0);
+  EXPECT_EQ(moved["received_bytes"].get<Offset>(),
+            moved["id_bytes"].get<Offset>() + moved["row_bytes"].get<Offset>() + moved["gradient_bytes"].get<Offset>());
+}
+
+TEST_F(RanksCommand, CountInEveryLineOfMetricsWhatWasExchangedSinceTheLast) {
+  succeed(train_ + "--out r --epochs 2 --ranks 3 --every 5");
+
+  const std::vector<Json> lines = metrics("r");
+  ASSERT_GT(lines.size(), 3u);
+  for (const auto& [name, total] : lines.back()["exchange"].items()) {
+    Offset sum = 0;
+    for (std::size_t i = 0; i + 1 < lines.size(); ++i) sum += lines[i]["exchange"][name].get<Offset>();
+    EXPECT_EQ(sum, total.get<Offset>()) << name;
+  }
+  for (const Json& line : lines) EXPECT_TRUE(line["loss"].is_null() || line["loss"] > 0) << line;
 }
 
 TEST_F(RanksCommand, SayEverythingOnce) {

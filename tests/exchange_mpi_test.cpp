@@ -194,6 +194,28 @@ TEST_F(MpiJob, NamesTheRankThatStopsAndTakesItAlong) {
   EXPECT_EQ(orphans(), 0);
 }
 
+TEST_F(MpiJob, GoesOnWaitingWhereItWasItselfStopped) {
+  if (is_rank())
+    live_as_rank(
+        [](Comm& comm) {
+          const std::vector<std::string> processes = comm.gather_texts(std::to_string(::getpid()));
+          if (comm.rank() == 1) {
+            const pid_t other = std::stoi(processes[0]);
+            ::usleep(300'000);  // it waits by then
+            ::kill(other, SIGSTOP);
+            ::usleep(1'000'000 * int(kShort_s + 1));
+            ::kill(other, SIGCONT);
+            ::usleep(300'000);
+          }
+          comm.barrier();
+        },
+        kShort_s);
+
+  const Outcome job = start(2);
+
+  EXPECT_EQ(job.status, 0) << job.err;
+}
+
 TEST_F(MpiJob, EndsWhereARankNeverComes) {
   if (is_rank()) {
     if (rank_here() == 1) ::raise(SIGSTOP);

@@ -204,9 +204,10 @@ TEST(TcpMeeting, StrangersAreToldWhyAndTheJobGoesOn) {
   const int port = free_port();
   std::vector<Opened> own(2);
   std::thread rank_0([&] { own[0] = open_world(tcp_world(0, 2, port), kTestTimeout_s); });
-  const Socket silent = connect_to({"127.0.0.1", port}, now_s() + 30, true);  // never says who it is
-  const Socket scanner = connect_to({"127.0.0.1", port}, now_s() + 30, true);
-  send_all(scanner, "GET / HTTP/1.1\r\n\r\n", 18, now_s() + 5);
+  Patience patience(30);
+  const Socket silent = connect_to({"127.0.0.1", port}, patience, true);  // never says who it is
+  const Socket scanner = connect_to({"127.0.0.1", port}, patience, true);
+  send_all(scanner, "GET / HTTP/1.1\r\n\r\n", 18, patience);
 
   const Opened foreign = open_world(tcp_world(1, 2, port, "another"), 10);
   const Opened larger = open_world(tcp_world(1, 3, port), 10);
@@ -250,9 +251,10 @@ TEST(TcpMeeting, AnotherProgramAtThePortIsNotMistakenForRank0) {
     pollfd one{listener.number(), POLLIN, 0};
     poll(&one, 1, 30000);
     const Socket caller = accept_from(listener);
-    send_all(caller, "220 mail.example.org ESMTP ready\r\n", 34, now_s() + 5);
+    Patience patience(1);
+    send_all(caller, "220 mail.example.org ESMTP ready\r\n", 34, patience);
     char bytes[256];
-    receive_all(caller, bytes, sizeof bytes, now_s() + 1);
+    receive_all(caller, bytes, sizeof bytes, patience);
   });
 
   const Opened opened = open_world(tcp_world(1, 2, port), 10);
@@ -281,7 +283,8 @@ class Wire : public testing::Test {
 
   /// What an Inbox in call 5 that expects 64 bytes says to one frame's head, "" where nothing.
   std::string said_to(const Frame& head) {
-    send_all(there_, &head, sizeof head, now_s() + 5);
+    Patience patience(5);
+    send_all(there_, &head, sizeof head, patience);
     std::vector<char> into(64);
     Inbox in(1, 0);
     try {

@@ -116,11 +116,7 @@ class PlanOfTraffic : public testing::TestWithParam<Case> {
       RankTrainer trainer(graph, config_, comm, Device{}, 1);
       while (!trainer.done()) trainer.step();
       const std::lock_guard lock(mutex);
-      StoreCounters mine = trainer.counters();
-      std::vector<Offset> values;
-      each_counter(mine, [&](const char*, Offset& value) { values.push_back(value); });
-      std::size_t next = 0;
-      each_counter(counters_, [&](const char*, Offset& value) { value += values[next++]; });
+      counters_ += trainer.counters();
       if (comm.rank() != 0) return;
       steps_ = double(trainer.steps_done());
       plan_ = trainer.plan();

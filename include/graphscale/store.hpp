@@ -151,27 +151,50 @@ struct StoreCounters {
   Offset hot_rows = 0, cold_rows = 0;                      ///< rows this owner read for anyone, by their home
   Offset id_bytes = 0, row_bytes = 0, gradient_bytes = 0;  ///< sent to other ranks
   Offset head_bytes = 0;                                   ///< sent by the head's all-reduce
+  Offset received_bytes = 0;                               ///< of all four kinds, from other ranks
   Offset plain_gradient_bytes = 0;                         ///< of gradient_bytes' rows, uncompressed
   /// What ids, rows and gradients would be with every position of a row of another rank moved by itself, uncompressed.
   Offset undeduplicated_bytes = 0;
 };
 
-/// Calls visit(name, value) once a counter; metrics and benchmarks are its visitors.
-template <class C, class Visit>
-void each_counter(C& c, Visit&& visit) {
-  visit("requested_rows", c.requested_rows), visit("unique_rows", c.unique_rows), visit("head_rows", c.head_rows);
-  visit("local_rows", c.local_rows), visit("remote_rows", c.remote_rows), visit("hot_rows", c.hot_rows);
-  visit("cold_rows", c.cold_rows), visit("id_bytes", c.id_bytes), visit("row_bytes", c.row_bytes);
-  visit("gradient_bytes", c.gradient_bytes), visit("head_bytes", c.head_bytes);
-  visit("plain_gradient_bytes", c.plain_gradient_bytes), visit("undeduplicated_bytes", c.undeduplicated_bytes);
+/// The counters by name, as metrics and benchmarks print them.
+inline constexpr std::pair<const char*, Offset StoreCounters::*> kStoreCounters[] = {
+    {"requested_rows", &StoreCounters::requested_rows},
+    {"unique_rows", &StoreCounters::unique_rows},
+    {"head_rows", &StoreCounters::head_rows},
+    {"local_rows", &StoreCounters::local_rows},
+    {"remote_rows", &StoreCounters::remote_rows},
+    {"hot_rows", &StoreCounters::hot_rows},
+    {"cold_rows", &StoreCounters::cold_rows},
+    {"id_bytes", &StoreCounters::id_bytes},
+    {"row_bytes", &StoreCounters::row_bytes},
+    {"gradient_bytes", &StoreCounters::gradient_bytes},
+    {"head_bytes", &StoreCounters::head_bytes},
+    {"received_bytes", &StoreCounters::received_bytes},
+    {"plain_gradient_bytes", &StoreCounters::plain_gradient_bytes},
+    {"undeduplicated_bytes", &StoreCounters::undeduplicated_bytes},
+};
+static_assert(std::size(kStoreCounters) * sizeof(Offset) == sizeof(StoreCounters), "every counter has a name");
+
+inline StoreCounters& operator+=(StoreCounters& sum, const StoreCounters& other) {
+  for (const auto& [name, counter] : kStoreCounters) sum.*counter += other.*counter;
+  return sum;
+}
+inline StoreCounters operator-(StoreCounters later, const StoreCounters& earlier) {
+  for (const auto& [name, counter] : kStoreCounters) later.*counter -= earlier.*counter;
+  return later;
 }
 
 /// What a rank tells all others with a step's counts.
 struct RankReport {
-  Offset pairs = 0;   ///< trained since its last report
-  double loss = 0;    ///< sum over those
-  bool stop = false;  ///< it was told to stop
+  Offset pairs = 0;        ///< trained since its last report
+  double loss = 0;         ///< sum over those
+  bool stop = false;       ///< it was told to stop
+  StoreCounters counters;  ///< since its last report; fetch fills them in
 };
+
+/// Bytes of a step's counts and report, which every rank sends every other.
+inline constexpr Offset kCountBytes = 2 * Offset(sizeof(Offset)) + Offset(sizeof(RankReport));
 
 /// A step on its way: its batch, what was fetched for it, its gradients, and what other ranks ask of this owner for the
 /// same step. Device memory but for the counts.
@@ -217,16 +240,20 @@ struct MemoryNeed {
 };
 
 /// How large a rank's tables and a step's buffers are, in values or rows: what ShardedTables allocates and a plan adds
-/// up.
+/// up. For what others ask of an owner there is room for twice its even share; make_room adds to it where a step asks
+/// for more.
 struct TablesSize {
   TablesSize() = default;
   TablesSize(const TablesShape& shape, const RankPart& part, Device device);
 
+  /// What depends on how many rows a step asks of this rank: by all compute ranks, and by others alone.
+  void make_room(Offset asked, Offset asked_by_others, const TablesShape& shape, const RankPart& part, Device device);
+
   Offset local_rows = 0;  ///< of the rank's shard; 0 where all rows are replicated
   int state_columns = 0;  ///< of a row's optimizer state
   Offset slots = 0;       ///< the most distinct rows of a step's batch; 0 where the rank does not compute
-  Offset asked = 0;       ///< the most rows that all compute ranks ask of this one for a step
-  Offset distinct = 0;    ///< of those
+  Offset asked = 0;       ///< rows that compute ranks ask of this one for a step, at most
+  Offset asked_by_others = 0, distinct = 0;        ///< of those
   Offset positions = 0, bounds = 0, own_rows = 0;  ///< copies of the placement
   Offset head_rows = 0;                            ///< of each replicated table
   Offset kept_rows = 0;                            ///< of each table of error feedback
@@ -256,7 +283,7 @@ class ShardedTables {
   Offset head_rows() const { return shape_.head_rows; }
 
   /// Asks for the rows of step.batch, serves the others, fills step.centres and step.contexts. Three all-to-alls:
-  /// counts and reports, ids, rows. Returns every rank's report.
+  /// counts and reports, ids, rows. Returns every rank's report, each with what its counters grew by before this step.
   std::vector<RankReport> fetch(StepRows& step, const RankReport& mine);
 
   /// Sends the step's gradients home, sums what came, steps every row once by `rule`, clears the step's gradients. One
@@ -267,19 +294,14 @@ class ShardedTables {
   /// data.
   void gather_centres(Offset first, Rows<float> out);
 
-  /// The first value of this rank's rows that is not finite, as (table, global row, column); row -1: none.
-  struct BadValue {
-    const char* table = "";
-    Offset row = -1;
-    int column = 0;
-    float value = 0;
-  };
-  BadValue first_not_finite() const;
-
-  const StoreCounters& counters() const { return counters_; }
+  const StoreCounters& counters() const { return counters_; }  ///< of this rank, since the start
+  /// What no report of this rank has told yet: after the last push.
+  StoreCounters untold_counters() const { return counters_ - told_; }
   const kernels::UpdateTotals& updates() const { return updates_; }  ///< since the start
 
  private:
+  void make_room(StepRows& step);
+  void allocate_exchange();
   void ask(StepRows& step);
   void serve(StepRows& step);
   void take(StepRows& step);
@@ -311,7 +333,7 @@ class ShardedTables {
   Buffer<char> outgoing_, incoming_, scratch_;
   Buffer<kernels::UpdateTotals> totals_;
   Offset pushes_ = 0;
-  StoreCounters counters_;
+  StoreCounters counters_, told_;
   kernels::UpdateTotals updates_;
 };
 

@@ -9,9 +9,10 @@ namespace gs {
 
 struct TrainSummary {
   Offset steps = 0, walks = 0, pairs = 0;
-  double seconds = 0;    ///< in the training loop
-  double loss = 0;       ///< mean per pair over the last tenth of the run
-  bool stopped = false;  ///< by SIGINT, SIGTERM or SIGUSR1, with what was trained so far saved
+  double seconds = 0;      ///< in the training loop
+  double loss = 0;         ///< mean per pair over the last tenth of the run
+  bool stopped = false;    ///< by SIGINT, SIGTERM or SIGUSR1, with what was trained so far saved
+  StoreCounters counters;  ///< of all ranks, where training is exchanged
 };
 
 /// A run under way, a step at a time: what progress and metrics look at.
@@ -21,6 +22,7 @@ class Training {
     Offset walks = 0, pairs = 0;
     double loss = 0;  ///< sum over pairs
     double learning_rate = 0;
+    StoreCounters counters;  ///< of exchanged training
 
     double loss_a_pair() const { return pairs ? loss / double(pairs) : 0; }
   };
@@ -109,7 +111,7 @@ class RankTrainer : public Training {
   RankTrainer(const Csr& graph, const Config& config, Comm& comm, Device device, int threads);
   ~RankTrainer() override;
 
-  /// This rank's next walks. Pairs and loss are all ranks', as far as they were reported since the last call.
+  /// This rank's next walks. Pairs, loss and counters are all ranks', as far as they were reported since the last call.
   Step step() override;
   Offset peak_bytes() const override { return ledger_.peak_bytes(); }
   bool stopped() const { return stopped_; }  ///< ended early, on every rank after the same step, for one was told to

@@ -1,17 +1,16 @@
 // Ranks that are threads of one process: each copies its parts straight from the senders' memory.
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <cstring>
 
 #include "graphscale/exchange.hpp"
 
 #include "src/exchange/failures.hpp"
+#include "src/exchange/patience.hpp"
 
 namespace gs {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Parts = std::vector<Span<char>>;
 using ConstParts = std::vector<Span<const char>>;
 
@@ -19,7 +18,7 @@ using ConstParts = std::vector<Span<const char>>;
 class Meeting {
  public:
   Meeting(int size, double timeout_s)
-      : timeout_s_(timeout_s), parts_(std::size_t(size)), here_(std::size_t(size)), ended_(std::size_t(size)) {}
+      : patience_(timeout_s), parts_(std::size_t(size)), here_(std::size_t(size)), ended_(std::size_t(size)) {}
 
   /// Shows what this rank sends and returns when every rank has. Throws comm.
   void open_call(int rank, const ConstParts& send) {
@@ -30,13 +29,13 @@ class Meeting {
     while (round_ == round) {  // before the failures: a round that was full is a call that takes place, on every rank
       for (std::size_t r = 0; r < here_.size(); ++r)
         if (failure_.empty() && ended_[r] && !here_[r]) failure_ = ended_sentence(int(r));
-      if (failure_.empty() && is_late()) failure_ = silent_sentence(missing(), timeout_s_);
+      if (failure_.empty() && patience_.over()) failure_ = silent_sentence(missing(), patience_.timeout_s());
       if (!failure_.empty()) {
         lock.unlock();
         changed_.notify_all();
         throw Error(Fault::comm, failure_);
       }
-      changed_.wait_until(lock, deadline());
+      changed_.wait_for(lock, std::chrono::duration<double>(patience_.pause_s()));
     }
   }
 
@@ -77,7 +76,7 @@ class Meeting {
   Offset arrive(int rank, std::unique_lock<std::mutex>& lock) {
     const Offset round = round_;
     here_[std::size_t(rank)] = true;
-    last_arrival_ = Clock::now();
+    patience_.restart();
     if (std::find(here_.begin(), here_.end(), false) == here_.end()) {
       here_.assign(here_.size(), false);
       ++round_;
@@ -88,10 +87,6 @@ class Meeting {
     return round;
   }
 
-  Clock::time_point deadline() const {
-    return last_arrival_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_s_));
-  }
-  bool is_late() const { return Clock::now() >= deadline(); }
   std::vector<int> missing() const {
     std::vector<int> ranks;
     for (std::size_t r = 0; r < here_.size(); ++r)
@@ -99,13 +94,12 @@ class Meeting {
     return ranks;
   }
 
-  const double timeout_s_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  Patience patience_;  // since the last arrival
   std::vector<const ConstParts*> parts_;
   std::vector<bool> here_, ended_;
   Offset round_ = 0;
-  Clock::time_point last_arrival_ = Clock::now();
   std::string failure_;  // the first; every later call throws it
 };
 

@@ -76,7 +76,7 @@ class MpiComm final : public Comm {
  private:
   void finish(std::vector<MPI_Request>& requests, std::vector<Message>& messages);
   void check_size(const MPI_Status& arrival, int error, const Message& message) const;
-  void look_around(const std::vector<Message>& messages, const Patience& patience);
+  void look_around(const std::vector<Message>& messages, Patience& patience);
   void check_alive(const std::vector<int>& ranks) const;
   void check_nothing_left() const;
   void hear_reason();
@@ -200,7 +200,7 @@ void MpiComm::check_size(const MPI_Status& arrival, int error, const Message& me
 }
 
 /// While nothing comes: throws for whatever makes further waiting useless.
-void MpiComm::look_around(const std::vector<Message>& messages, const Patience& patience) {
+void MpiComm::look_around(const std::vector<Message>& messages, Patience& patience) {
   hear_reason();
   if (leaving_) throw Error(Fault::comm, reason());
   if (now_s() < next_glance_s_ && !patience.over()) return;
@@ -278,7 +278,7 @@ void MpiComm::tell(const std::string& reason) noexcept {
   for (int r = 0; r < size(); ++r)
     if (r != rank())
       MPI_Isend(farewell_.data(), int(farewell_.size()), MPI_BYTE, r, 0, control_, &requests[std::size_t(r)]);
-  const Patience patience(kFarewell_s);
+  Patience patience(kFarewell_s);
   for (int all = 0; !all && !patience.over(); patience.pause())
     if (MPI_Testall(size(), requests.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS) return;
 }

@@ -48,28 +48,33 @@ Hello hello_of(const World& world, int port) {
   return hello;
 }
 
-bool reply(const Socket& socket, const std::string& reason, double deadline_s) {
+bool reply(const Socket& socket, const std::string& reason, Patience& patience) {
   Reply answer{};
   std::memcpy(answer.magic, kMagic, sizeof kMagic);
   const std::string text = reason.substr(0, kLongestReason);
   answer.reason_bytes = std::uint32_t(text.size());
-  return send_all(socket, &answer, sizeof answer, deadline_s) &&
-         send_all(socket, text.data(), Offset(text.size()), deadline_s);
+  return send_all(socket, &answer, sizeof answer, patience) &&
+         send_all(socket, text.data(), Offset(text.size()), patience);
+}
+
+void refuse(const Socket& socket, const std::string& reason) {
+  Patience patience(kRefusal_s);
+  reply(socket, reason, patience);
 }
 
 /// Throws comm where the other end did not take this rank in; `who` is the other end.
-void read_reply(const Socket& socket, const std::string& who, double deadline_s) {
+void read_reply(const Socket& socket, const std::string& who, Patience& patience) {
   Reply answer{};
-  if (!receive_all(socket, &answer, sizeof answer, deadline_s))
+  if (!receive_all(socket, &answer, sizeof answer, patience))
     throw Error(Fault::comm,
-                cat(who, now_s() < deadline_s ? " closed the connection while the ranks met: it died or was killed"
-                                              : " took the call but never answered"));
+                cat(who, patience.over() ? " took the call but never answered"
+                                         : " closed the connection while the ranks met: it died or was killed"));
   if (std::memcmp(answer.magic, kMagic, sizeof kMagic) != 0 || answer.reason_bytes > kLongestReason)
     throw Error(Fault::comm,
                 cat(who, " is another program; pass another --port (or MASTER_PORT), the same on all ranks"));
   if (answer.reason_bytes == 0) return;
   std::string reason(answer.reason_bytes, ' ');
-  receive_all(socket, reason.data(), Offset(reason.size()), deadline_s);
+  receive_all(socket, reason.data(), Offset(reason.size()), patience);
   throw Error(Fault::comm, cat(who, " turned this rank away: ", printable(reason)));
 }
 
@@ -80,15 +85,15 @@ class Reception {
       : world_(world), listener_(listener), first_rank_(first_rank), guests_(std::size_t(world.size)) {}
 
   /// Waits until ranks first_rank to size - 1 are here. Throws comm: who is not, or who came and died.
-  void wait(double deadline_s, double timeout_s) {
+  void wait(Patience& patience) {
     while (true) {
       const std::vector<int> missing = absent();
       if (missing.empty()) return;
-      if (now_s() >= deadline_s)
+      if (patience.over())
         fail(cat(rank_list(missing), missing.size() == 1 ? " has" : " have", " not come to rank ", world_.rank, " at ",
-                 to_string(local_endpoint(listener_)), " within ", timeout_s,
+                 to_string(local_endpoint(listener_)), " within ", patience.timeout_s(),
                  " s (exchange.timeout_s): not started, or not able to reach it"));
-      poll_once(deadline_s);
+      poll_once(patience);
     }
   }
 
@@ -98,7 +103,7 @@ class Reception {
   /// Tells all who are here, then throws.
   [[noreturn]] void fail(const std::string& reason) {
     for (const Socket& guest : guests_)
-      if (guest) reply(guest, reason, now_s() + kRefusal_s);
+      if (guest) refuse(guest, reason);
     throw Error(Fault::comm, reason);
   }
 
@@ -116,11 +121,11 @@ class Reception {
     return ranks;
   }
 
-  void poll_once(double deadline_s) {
+  void poll_once(Patience& patience) {
     std::vector<pollfd> ends{{listener_.number(), POLLIN, 0}};
     for (const Stranger& one : strangers_) ends.push_back({one.socket.number(), POLLIN, 0});
     for (const Socket& guest : guests_) ends.push_back({guest.number(), POLLIN, 0});  // -1 is passed over
-    if (poll(ends.data(), nfds_t(ends.size()), poll_ms(deadline_s)) <= 0) return;
+    if (poll(ends.data(), nfds_t(ends.size()), patience.pause_ms()) <= 0) return;
 
     for (std::size_t r = 0; r < guests_.size(); ++r)  // a guest has nothing to say before we answer it
       if (ends[1 + strangers_.size() + r].revents) {
@@ -153,7 +158,7 @@ class Reception {
       guests_[std::size_t(one.hello.rank)] = std::move(one.socket);
     } else {
       log_warn(cat("turned away a caller from ", to_string(remote_endpoint(one.socket)), ": ", reason));
-      reply(one.socket, reason, now_s() + kRefusal_s);
+      refuse(one.socket, reason);
     }
     return false;
   }
@@ -186,7 +191,8 @@ class Reception {
 std::vector<Socket> meet_as_host(const World& world, double timeout_s) {
   const Socket listener = listen_at(world.address, world.port);
   Reception reception(world, listener, 1);
-  reception.wait(now_s() + timeout_s, timeout_s);
+  Patience patience(timeout_s);
+  reception.wait(patience);
 
   std::vector<Seat> seats(std::size_t(world.size), Seat{});
   for (int r = 1; r < world.size; ++r) {
@@ -196,36 +202,36 @@ std::vector<Socket> meet_as_host(const World& world, double timeout_s) {
   }
   for (int r = 1; r < world.size; ++r) {
     const Socket& guest = reception.guests()[std::size_t(r)];
-    const double deadline_s = now_s() + timeout_s;
-    if (!reply(guest, "", deadline_s) ||
-        !send_all(guest, seats.data(), Offset(seats.size() * sizeof(Seat)), deadline_s))
+    patience.restart();
+    if (!reply(guest, "", patience) || !send_all(guest, seats.data(), Offset(seats.size() * sizeof(Seat)), patience))
       throw Error(Fault::comm, cat("rank ", r, " closed its connection while the ranks met: it died or was killed"));
   }
   return std::move(reception.guests());
 }
 
 std::vector<Socket> meet_as_guest(const World& world, double timeout_s) {
-  const double deadline_s = now_s() + timeout_s;
   const Endpoint host{world.address, world.port};
   const std::string host_name = cat("rank 0 at ", to_string(host));
   const Socket listener = listen_at(world.address, 0);
   const Hello hello = hello_of(world, local_endpoint(listener).port);
 
+  Patience patience(timeout_s);
   Socket to_host;
   try {
-    to_host = connect_to(host, deadline_s, true);
+    to_host = connect_to(host, patience, true);
   } catch (const Error& error) {
     throw Error(error.fault,
                 cat(host_name, " did not answer within ", timeout_s, " s (exchange.timeout_s): ", error.what()));
   }
-  if (!send_all(to_host, &hello, sizeof hello, deadline_s))
+  if (!send_all(to_host, &hello, sizeof hello, patience))
     throw Error(Fault::comm, cat(host_name, " hung up before this rank had said who it is"));
-  read_reply(to_host, host_name, deadline_s + kGrace_s);
+  patience.extend(kGrace_s);
+  read_reply(to_host, host_name, patience);
   std::vector<Seat> seats((std::size_t(world.size)));
-  if (!receive_all(to_host, seats.data(), Offset(seats.size() * sizeof(Seat)), deadline_s + kGrace_s))
+  if (!receive_all(to_host, seats.data(), Offset(seats.size() * sizeof(Seat)), patience))
     throw Error(Fault::comm, cat(host_name, " did not say where the other ranks are"));
 
-  const double mesh_deadline_s = now_s() + timeout_s;
+  Patience mesh_patience(timeout_s);
   const std::string host_address = remote_endpoint(to_host).address;
   std::vector<Socket> lower((std::size_t(world.rank)));
   for (int r = 1; r < world.rank; ++r) {
@@ -235,20 +241,20 @@ std::vector<Socket> meet_as_guest(const World& world, double timeout_s) {
     const Endpoint peer{is_loopback(address) ? host_address : address, int(seat.port & 0xFFFF)};
     Socket& socket = lower[std::size_t(r)];
     try {
-      socket = connect_to(peer, mesh_deadline_s, false);
+      socket = connect_to(peer, mesh_patience, false);
     } catch (const Error& error) {
       throw Error(error.fault, cat("rank ", r, " came to rank 0 but cannot be reached from here: ", error.what()));
     }
-    if (!send_all(socket, &hello, sizeof hello, mesh_deadline_s)) throw Error(Fault::comm, died_sentence(r));
+    if (!send_all(socket, &hello, sizeof hello, mesh_patience)) throw Error(Fault::comm, died_sentence(r));
   }
 
   Reception reception(world, listener, world.rank + 1);
-  reception.wait(mesh_deadline_s, timeout_s);
+  reception.wait(mesh_patience);
   for (int r = world.rank + 1; r < world.size; ++r)
-    if (!reply(reception.guests()[std::size_t(r)], "", mesh_deadline_s)) throw Error(Fault::comm, died_sentence(r));
+    if (!reply(reception.guests()[std::size_t(r)], "", mesh_patience)) throw Error(Fault::comm, died_sentence(r));
   std::vector<Socket> sockets = std::move(reception.guests());
   for (int r = 1; r < world.rank; ++r) {
-    read_reply(lower[std::size_t(r)], cat("rank ", r), mesh_deadline_s);
+    read_reply(lower[std::size_t(r)], cat("rank ", r), mesh_patience);
     sockets[std::size_t(r)] = std::move(lower[std::size_t(r)]);
   }
   sockets[0] = std::move(to_host);

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -81,23 +80,22 @@ Socket open_socket(int family) {
   return socket;
 }
 
-/// Waits for `events`; false: the deadline passed.
-bool wait_for(const Socket& socket, short events, double deadline_s) {
+/// Waits for `events`; false: patience is over.
+bool wait_for(const Socket& socket, short events, Patience& patience) {
   pollfd one{socket.number(), events, 0};
-  while (true) {
-    const int ready = poll(&one, 1, poll_ms(deadline_s));
-    if (ready > 0) return true;
-    if ((ready == 0 || errno != EINTR) && now_s() >= deadline_s) return false;
-  }
+  do {
+    if (poll(&one, 1, patience.pause_ms()) > 0) return true;
+  } while (!patience.over());
+  return false;
 }
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 /// One attempt; 0 or errno.
-int try_connect(const Socket& socket, const Address& to, double deadline_s) {
+int try_connect(const Socket& socket, const Address& to, Patience& patience) {
   if (connect(socket.number(), to.raw(), to.size) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
-  if (!wait_for(socket, POLLOUT, deadline_s)) return ETIMEDOUT;
+  if (!wait_for(socket, POLLOUT, patience)) return ETIMEDOUT;
   int error = 0;
   socklen_t size = sizeof error;
   getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -137,20 +135,20 @@ Socket listen_at(const std::string& address, int port) {
   return socket;
 }
 
-Socket connect_to(const Endpoint& peer, double deadline_s, bool wait_for_listener) {
+Socket connect_to(const Endpoint& peer, Patience& patience, bool wait_for_listener) {
   for (double pause_s = kFirstPause_s;; pause_s = std::min(2 * pause_s, kLongestPause_s)) {
     std::string why;
-    const Address to = look_up(peer, why);
+    const Address to = patience.spend_on([&] { return look_up(peer, why); });  // a name server may be slow
     bool last = false;
     if (why.empty()) {
       Socket socket = open_socket(to.family());
-      const int error = try_connect(socket, to, deadline_s);
+      const int error = try_connect(socket, to, patience);
       // A socket that calls a free port of its own host may be given that port and reach itself.
       if (error == 0 && to_string(local_endpoint(socket)) != to_string(remote_endpoint(socket))) return socket;
       why = std::strerror(error ? error : ECONNREFUSED);
       last = error == ECONNREFUSED && !wait_for_listener;
     }
-    if (last || now_s() + pause_s >= deadline_s)
+    if (last || patience.waited_s() + pause_s >= patience.timeout_s())
       throw Error(Fault::comm, cat("no connection to ", to_string(peer), ": ", why));
     std::this_thread::sleep_for(std::chrono::duration<double>(pause_s));
   }
@@ -179,8 +177,6 @@ void send_at_once(const Socket& socket) {
   setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-int poll_ms(double deadline_s) { return int(std::clamp(std::ceil((deadline_s - now_s()) * 1e3), 0.0, 1e9)); }
-
 Offset receive_some(const Socket& socket, void* data, Offset bytes) {
   const ssize_t got = recv(socket.number(), data, std::size_t(std::min(bytes, kMostAtOnce)), MSG_DONTWAIT);
   if (got > 0) return got;
@@ -198,20 +194,20 @@ Offset send_some(const Socket& socket, const void* head, Offset head_bytes, cons
   return would_block(errno) ? 0 : -1;
 }
 
-bool send_all(const Socket& socket, const void* data, Offset bytes, double deadline_s) {
+bool send_all(const Socket& socket, const void* data, Offset bytes, Patience& patience) {
   const char* from = static_cast<const char*>(data);
   for (Offset sent; bytes > 0; from += sent, bytes -= sent) {
     sent = send_some(socket, from, bytes, nullptr, 0);
-    if (sent < 0 || (sent == 0 && !wait_for(socket, POLLOUT, deadline_s))) return false;
+    if (sent < 0 || (sent == 0 && !wait_for(socket, POLLOUT, patience))) return false;
   }
   return true;
 }
 
-bool receive_all(const Socket& socket, void* data, Offset bytes, double deadline_s) {
+bool receive_all(const Socket& socket, void* data, Offset bytes, Patience& patience) {
   char* into = static_cast<char*>(data);
   for (Offset got; bytes > 0; into += got, bytes -= got) {
     got = receive_some(socket, into, bytes);
-    if (got < 0 || (got == 0 && !wait_for(socket, POLLIN, deadline_s))) return false;
+    if (got < 0 || (got == 0 && !wait_for(socket, POLLIN, patience))) return false;
   }
   return true;
 }

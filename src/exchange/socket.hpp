@@ -1,7 +1,9 @@
-// TCP sockets: owned, never blocking, closed on exec; what waits has a deadline on now_s().
+// TCP sockets: owned, never blocking, closed on exec; what waits does so with patience.
 #pragma once
 
 #include "graphscale/core.hpp"
+
+#include "src/exchange/patience.hpp"
 
 namespace gs {
 
@@ -33,21 +35,18 @@ bool is_loopback(const std::string& address);  ///< "localhost", "127.x.y.z", ":
 /// port 0: any. Throws usage: the port is taken or not ours to take.
 Socket listen_at(const std::string& address, int port);
 
-/// Connects, again and again until the deadline; where nobody listens at the other end only if `wait_for_listener`.
+/// Connects, again and again until patience is over; where nobody listens at the other end only if `wait_for_listener`.
 /// Throws comm: the last reason.
-Socket connect_to(const Endpoint& peer, double deadline_s, bool wait_for_listener);
+Socket connect_to(const Endpoint& peer, Patience& patience, bool wait_for_listener);
 
 Socket accept_from(const Socket& listener);  ///< empty: nobody is waiting
 Endpoint local_endpoint(const Socket& socket);
 Endpoint remote_endpoint(const Socket& socket);
 void send_at_once(const Socket& socket);  ///< no waiting for more bytes to fill a packet
 
-/// Milliseconds to the deadline for poll(): at least 0, rounded up.
-int poll_ms(double deadline_s);
-
-/// All of it, or false: the other end closed or the deadline passed.
-bool send_all(const Socket& socket, const void* data, Offset bytes, double deadline_s);
-bool receive_all(const Socket& socket, void* data, Offset bytes, double deadline_s);
+/// All of it, or false: the other end closed or patience is over.
+bool send_all(const Socket& socket, const void* data, Offset bytes, Patience& patience);
+bool receive_all(const Socket& socket, void* data, Offset bytes, Patience& patience);
 
 /// recv() and send() without blocking or signals. Bytes moved; 0: nothing for now; -1: closed by the other end or
 /// broken.

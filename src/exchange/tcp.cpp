@@ -96,18 +96,18 @@ void TcpComm::run_call(const ConstParts& send, const Parts& receive) {
     advance(peer, false, true);
   }
 
-  double progress_s = now_s();
+  Patience patience(timeout_s_);
   while (std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.is_busy(); })) {
     std::vector<pollfd> ends = awaited();
-    poll(ends.data(), nfds_t(ends.size()), poll_ms(progress_s + timeout_s_));
+    poll(ends.data(), nfds_t(ends.size()), patience.pause_ms());
     if (stopped_) throw Error(Fault::comm, left_sentence(rank(), "another of its threads failed"));
     Offset moved = 0;
     for (std::size_t r = 0; r < peers_.size(); ++r)
       if (const short events = ends[r].revents)
         moved += advance(peers_[r], events & (POLLIN | POLLHUP | POLLERR), events & (POLLOUT | POLLHUP | POLLERR));
     if (moved > 0) {
-      progress_s = now_s();
-    } else if (now_s() >= progress_s + timeout_s_) {
+      patience.restart();
+    } else if (patience.over()) {
       std::vector<int> silent;
       for (int r = 0; r < size(); ++r)
         if (peers_[std::size_t(r)].is_busy()) silent.push_back(r);
@@ -157,7 +157,7 @@ void TcpComm::abort(const std::string& reason) noexcept {
 /// Sends last words and closes; within limit_s the others' bytes are read and forgotten, as a socket that is closed
 /// with bytes unread takes back what it has sent.
 void TcpComm::say_farewell(Frame::Kind kind, const std::string& sentence, double limit_s) noexcept try {
-  const double deadline_s = now_s() + limit_s;
+  Patience patience(limit_s);
   for (Peer& peer : peers_) {
     if (!peer.socket) continue;
     peer.in.discard();
@@ -171,14 +171,14 @@ void TcpComm::say_farewell(Frame::Kind kind, const std::string& sentence, double
         if (!peer.out.is_saying_farewell()) shutdown(peer.socket.number(), SHUT_WR);
       }
       try {
-        while (peer.socket && now_s() < deadline_s && peer.in.receive(peer.socket) > 0) continue;
+        while (peer.socket && !patience.over() && peer.in.receive(peer.socket) > 0) continue;
       } catch (const Error&) {  // its own last words
       }
       if (peer.socket && !peer.in.is_closed())
         ends.push_back({peer.socket.number(), short(POLLIN | (peer.out.is_saying_farewell() ? POLLOUT : 0)), 0});
     }
-    if (ends.empty() || now_s() >= deadline_s) break;
-    poll(ends.data(), nfds_t(ends.size()), poll_ms(deadline_s));
+    if (ends.empty() || patience.over()) break;
+    poll(ends.data(), nfds_t(ends.size()), patience.pause_ms());
   }
   for (Peer& peer : peers_) peer.socket = Socket();
 } catch (const std::exception&) {  // memory: the others see the connection end

@@ -120,8 +120,8 @@ void Inbox::close_frame() {
 
 void Inbox::throw_loss(const Socket& socket) {
   discard();  // a broken connection can still hold what the other rank said before
-  const double deadline_s = now_s() + kLastWords_s;
-  while (receive(socket) > 0 && now_s() < deadline_s) continue;
+  Patience patience(kLastWords_s);
+  while (receive(socket) > 0 && !patience.over()) continue;
   throw Error(Fault::comm, farewell_.empty() ? died_sentence(from_) : farewell_);
 }
 

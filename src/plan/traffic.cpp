@@ -97,8 +97,8 @@ StepTraffic traffic_of(const RankPlan& plan, const Config& config, const StepCou
   const double head =
       2.0 * double(plan.shape.head_rows) * double(padded_stride(plan.shape.tile.dim) + 1) * sizeof(float);
   traffic.head_bytes = head * 2 * others / part.ranks / plan.shape.replicate_every;
-  constexpr double kCountBytes = 40, kTravellerBytes = 12, kNewsBytes = 8, kWordBytes = 8;
-  traffic.count_bytes = kCountBytes * others;
+  constexpr double kTravellerBytes = 12, kNewsBytes = 8, kWordBytes = 8;
+  traffic.count_bytes = double(kCountBytes * others);
   if (config.sampler.topology == "partitioned") {
     traffic.walker_bytes = counts.travellers * kTravellerBytes + counts.news * kNewsBytes;
     traffic.count_bytes += kWordBytes * (plan.shape.tile.walk_length + 2) * others;

@@ -10,9 +10,9 @@ namespace {
 /// What each rank tells each with a step's counts.
 struct Counts {
   Offset first = 0, second = 0;  // rows asked of the receiver, by kind
-  Offset pairs = 0, stop = 0;
-  double loss = 0;
+  RankReport report;
 };
+static_assert(sizeof(Counts) == kCountBytes);
 
 Offset sum_of(const std::vector<Offset>& values) {
   Offset sum = 0;
@@ -36,7 +36,9 @@ Rows<float> part(Rows<float> rows, Offset first, Offset count) {
 
 std::vector<RankReport> ShardedTables::fetch(StepRows& step, const RankReport& mine) {
   const auto ranks = std::size_t(control_.size());
-  std::vector<Counts> out(ranks, Counts{0, 0, mine.pairs, mine.stop, mine.loss}), in(ranks);
+  std::vector<Counts> out(ranks, Counts{0, 0, mine}), in(ranks);
+  for (Counts& counts : out) counts.report.counters = untold_counters();
+  told_ = counters_;
   const auto& groups = step.batch.groups();
   for (std::size_t o = 0; o + 1 < groups.size(); ++o) {
     Counts& to_owner = out[std::size_t(placement_.storage()[o])];
@@ -48,9 +50,10 @@ std::vector<RankReport> ShardedTables::fetch(StepRows& step, const RankReport& m
   std::vector<RankReport> reports;
   for (std::size_t r = 0; r < ranks; ++r) {
     step.asked_first[r] = in[r].first, step.asked_second[r] = in[r].second;
-    reports.push_back({in[r].pairs, in[r].loss, in[r].stop != 0});
+    reports.push_back(in[r].report);
   }
   if (shape_.head_rows < placement_.rows()) {
+    make_room(step);
     ask(step);
     serve(step);
   }
@@ -58,6 +61,25 @@ std::vector<RankReport> ShardedTables::fetch(StepRows& step, const RankReport& m
   count(step);
   count_homes(step);
   return reports;
+}
+
+/// A step may ask more of this owner than was planned; its buffers then grow, and stay so.
+void ShardedTables::make_room(StepRows& step) {
+  const Offset all = sum_of(step.asked_first) + sum_of(step.asked_second);
+  const auto me = std::size_t(control_.rank());
+  const Offset by_others = all - step.asked_first[me] - step.asked_second[me];
+  if (all > size_.asked || by_others > size_.asked_by_others) {
+    const auto more = [](Offset had, Offset needed) { return needed > had ? needed + needed / 4 : had; };
+    log_info(cat("rank ", me, ": a step asks for ", with_commas(all), " of its rows, more than the ",
+                 with_commas(size_.asked), " there is room for; its buffers grow"));
+    size_.make_room(more(size_.asked, all), more(size_.asked_by_others, by_others), shape_,
+                    placement_.part_of(control_.rank()), exec_.device);
+    allocate_exchange();
+  }
+  if (step.asked.size() >= all && step.asked_unique.size() >= std::min(all, size_.local_rows)) return;
+  for (Buffer<RowId>* rows : {&step.asked, &step.asked_slots, &step.asked_unique}) *rows = {};
+  for (Buffer<RowId>* rows : {&step.asked, &step.asked_slots}) *rows = {*exec_.ledger, size_.asked, "step: asked rows"};
+  step.asked_unique = {*exec_.ledger, size_.distinct, "step: asked rows"};
 }
 
 /// Ids go out; those asked of this owner come in and are made unique.
@@ -70,6 +92,7 @@ void ShardedTables::ask(StepRows& step) {
   const Offset head = groups.empty() ? 0 : groups[0].rows;
   RowId* const arrived = step.asked_slots.data();  // its slots are known only after the ids were put in their runs
   data_.all_to_all(step.batch.local_rows().data + head, times(out, sizeof(RowId)), arrived, times(in, sizeof(RowId)));
+  counters_.received_bytes += (sum_of(in) - in[std::size_t(control_.rank())]) * Offset(sizeof(RowId));
 
   Offset first = 0, second = sum_of(step.asked_first), from = 0;
   const Offset firsts = second, seconds = sum_of(step.asked_second);
@@ -118,7 +141,7 @@ void ShardedTables::serve(StepRows& step) {
   }
   wait(exec_);
   data_.all_to_all(outgoing_.data(), out, incoming_.data(), in);
-  counters_.row_bytes += sum_of(out);
+  counters_.row_bytes += sum_of(out), counters_.received_bytes += sum_of(in);
 }
 
 /// The step's tables from what arrived, from this rank's own shard and from the head.
@@ -229,7 +252,7 @@ void ShardedTables::send_gradients(StepRows& step) {
     if (int(r) != control_.rank()) in[r] = (2 * step.asked_first[r] + step.asked_second[r]) * coded_bytes;
   wait(exec_);
   data_.all_to_all(outgoing_.data(), out, incoming_.data(), in);
-  counters_.gradient_bytes += sum_of(out);
+  counters_.gradient_bytes += sum_of(out), counters_.received_bytes += sum_of(in);
   counters_.plain_gradient_bytes += sent_rows * (dim() + 1) * Offset(sizeof(float));
 }
 
@@ -315,8 +338,9 @@ void ShardedTables::push_head(StepRows& step, const kernels::UpdateRule& rule) {
   data_.all_reduce(head_gradients_.span());
   data_.all_reduce(head_curvature_.span());
   const Offset others = control_.size() - 1;
-  counters_.head_bytes +=
+  const Offset bytes =
       (head_gradients_.size() + head_curvature_.size()) * Offset(sizeof(float)) * 2 * others / control_.size();
+  counters_.head_bytes += bytes, counters_.received_bytes += bytes;
   step_rows(head_centres_, head_list_.span(), sums[0], curvature[0], rule);
   step_rows(head_contexts_, head_list_.span(), sums[1], curvature[1], rule);
   clear_bytes(head_gradients_.data(), head_gradients_.size() * Offset(sizeof(float)), exec_);

@@ -17,27 +17,6 @@ Buffer<T> copy_of(Span<const T> values, const char* purpose, const Exec& exec) {
   return buffer;
 }
 
-/// Rows as float32 in host memory, a block at a time: visit(first, rows).
-template <class Visit>
-void for_each_block(const kernels::StoredRows& table, const Exec& exec, const Visit& visit) {
-  constexpr Offset kBlock = 1 << 14;
-  const Offset stride = padded_stride(table.dim), most = std::min(kBlock, table.count);
-  std::vector<RowId> ids(static_cast<std::size_t>(most));
-  std::vector<float> values(std::size_t(most * stride));
-  Buffer<RowId> device_ids(*exec.ledger, most, "store: rows read back");
-  Buffer<float> device_values(*exec.ledger, most * stride, "store: rows read back");
-  for (Offset first = 0; first < table.count; first += kBlock) {
-    const Offset count = std::min(kBlock, table.count - first);
-    std::iota(ids.begin(), ids.begin() + count, RowId(first));
-    copy_bytes(device_ids.data(), ids.data(), count * Offset(sizeof(RowId)), exec);
-    kernels::ops(exec).gather_rows(table, device_ids.span().subspan(0, count),
-                                   {device_values.data(), count, table.dim, stride}, exec);
-    copy_bytes(values.data(), device_values.data(), count * stride * Offset(sizeof(float)), exec);
-    wait(exec);
-    visit(first, Rows<const float>(values.data(), count, table.dim, stride));
-  }
-}
-
 kernels::RowType type_named(const std::string& name) {
   return name == "fp16" ? kernels::RowType::fp16 : name == "bf16" ? kernels::RowType::bf16 : kernels::RowType::fp32;
 }
@@ -122,9 +101,15 @@ ShardedTables::ShardedTables(const TablesShape& shape, const Placement& placemen
   }
   kept_centres_ = {ledger, size_.kept_rows * stride, "exchange: kept gradients"};
   kept_contexts_ = {ledger, size_.kept_rows * stride, "exchange: kept gradients"};
-  sums_ = {ledger, 2 * size_.distinct * stride, "exchange: sums"};
-  sum_curvature_ = {ledger, 2 * size_.distinct, "exchange: sums"};
   totals_ = {ledger, 1, "exchange: sums"};
+  allocate_exchange();
+}
+
+void ShardedTables::allocate_exchange() {
+  MemoryLedger& ledger = *exec_.ledger;
+  sums_ = {}, sum_curvature_ = {}, scratch_ = {}, outgoing_ = {}, incoming_ = {};  // before there are new ones
+  sums_ = {ledger, 2 * size_.distinct * padded_stride(dim()), "exchange: sums"};
+  sum_curvature_ = {ledger, 2 * size_.distinct, "exchange: sums"};
   scratch_ = {ledger, size_.scratch, "exchange: sums"};
   outgoing_ = {ledger, size_.outgoing, "exchange: wire"};
   incoming_ = {ledger, size_.incoming, "exchange: wire"};
@@ -206,22 +191,6 @@ void ShardedTables::gather_centres(Offset first, Rows<float> out) {
   const std::vector<char> values = packed(head_centres_, head);
   for (std::size_t i = 0; i < head.size(); ++i)
     std::memcpy(out.row(Offset(i)), values.data() + i * std::size_t(row_bytes), std::size_t(row_bytes));
-}
-
-ShardedTables::BadValue ShardedTables::first_not_finite() const {
-  BadValue bad;
-  const auto look = [&](const char* name, const ShardTable& table, const kernels::RowSequence& rows) {
-    if (bad.row >= 0) return;
-    for_each_block(table.rows(), exec_, [&](Offset first, Rows<const float> block) {
-      if (bad.row >= 0) return;
-      if (const auto [row, column] = gs::first_not_finite(block); row >= 0)
-        bad = {name, Offset(rows[first + row]), column, block(row, column)};
-    });
-  };
-  const kernels::RowSequence own = own_ >= 0 ? placement_.sequence_of(own_) : kernels::RowSequence{};
-  look("centre", centres_, own), look("context", contexts_, own);
-  look("centre", head_centres_, {}), look("context", head_contexts_, {});
-  return bad;
 }
 
 }  // namespace gs

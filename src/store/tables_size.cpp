@@ -5,25 +5,40 @@
 
 namespace gs {
 
+namespace {
+
+constexpr Offset kRoom = 2;  // even shares of what all ask of all
+
+}  // namespace
+
 TablesSize::TablesSize(const TablesShape& shape, const RankPart& part, Device device) {
   const bool has_shards = shape.head_rows < part.rows;
   local_rows = part.stores && has_shards ? part.local_rows : 0;
   state_columns = kernels::state_columns(shape.optimizer, shape.tile.dim);
   const Offset rows_of_a_step = Batch::capacity_rows(shape.tile, shape.step_walks, part.rows, shape.slices());
   slots = part.computes ? rows_of_a_step : 0;
-  asked = std::min(local_rows * shape.slices(), rows_of_a_step) * part.compute_ranks;
-  distinct = std::min(asked, local_rows);
+  const Offset of_a_rank = std::min(local_rows * shape.slices(), rows_of_a_step);
+  const Offset others = part.compute_ranks - (part.computes ? 1 : 0);
+  const Offset even_share = (rows_of_a_step * others + part.storage_ranks - 1) / part.storage_ranks;
+  const Offset by_others = std::min(of_a_rank * others, kRoom * even_share);
   if (part.is_partition) {
     positions = part.rows, bounds = part.storage_ranks + 1;
     own_rows = local_rows;
   }
   head_rows = shape.head_rows;
   kept_rows = shape.feedback_rows;
+  make_room(by_others + (part.computes ? of_a_rank : 0), by_others, shape, part, device);
+}
+
+void TablesSize::make_room(Offset all, Offset by_others, const TablesShape& shape, const RankPart& part,
+                           Device device) {
+  asked = all, asked_by_others = by_others;
+  distinct = std::min(asked, local_rows);
   scratch = kernels::unique_scratch_bytes(asked, distinct, device.is_cuda());
-  if (part.ranks == 1 || !has_shards) return;
+  if (part.ranks == 1 || shape.head_rows == part.rows) return;
   const Offset row_bytes = shape.tile.dim * kernels::bytes_of(shape.wire_type), coded_bytes = shape.codec.row_bytes();
-  outgoing = 2 * std::max(asked * row_bytes, slots * coded_bytes);
-  incoming = 2 * std::max(slots * row_bytes, asked * coded_bytes);
+  outgoing = 2 * std::max(asked_by_others * row_bytes, slots * coded_bytes);
+  incoming = 2 * std::max(slots * row_bytes, asked_by_others * coded_bytes);
 }
 
 std::vector<MemoryNeed> TablesSize::tables(const TablesShape& shape) const {

@@ -7,13 +7,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json end_of(const TrainSummary& summary) {
-  return {{"end", summary.stopped ? "stopped" : "complete"},
-          {"steps", summary.steps},
-          {"walks", summary.walks},
-          {"pairs", summary.pairs},
-          {"loss", summary.loss},
-          {"seconds", summary.seconds}};
+/// Sums over all ranks; nothing where nothing was exchanged.
+void add_counters(const StoreCounters& counters, Json& line) {
+  if (counters.requested_rows == 0) return;
+  for (const auto& [name, counter] : kStoreCounters) line["exchange"][name] = counters.*counter;
 }
 
 }  // namespace
@@ -23,24 +20,29 @@ MetricsFile::MetricsFile(const fs::path& path) : path_(path), out_(path, std::io
 }
 
 void MetricsFile::write(const Training& training, const Training::Step& since, double seconds, double elapsed_s) {
-  write_line(Json{{"step", training.steps_done()},
-                  {"epoch", training.epoch()},
-                  {"walks", training.walks_done()},
-                  {"loss", since.loss_a_pair()},
-                  {"learning_rate", since.learning_rate},
-                  {"pairs_per_s", double(since.pairs) / seconds},
-                  {"elapsed_s", elapsed_s},
-                  {"memory_bytes", training.peak_bytes()}}
-                 .dump());
+  Json line{{"step", training.steps_done()},
+            {"epoch", training.epoch()},
+            {"walks", training.walks_done()},
+            {"loss", since.pairs ? Json(since.loss_a_pair()) : Json()},  // ranks report what they trained later
+            {"learning_rate", since.learning_rate},
+            {"pairs_per_s", double(since.pairs) / seconds},
+            {"elapsed_s", elapsed_s},
+            {"memory_bytes", training.peak_bytes()}};
+  add_counters(since.counters, line);
+  write_line(line.dump());
 }
 
-void MetricsFile::write_end(const TrainSummary& summary) { write_last(end_of(summary).dump()); }
-
-void MetricsFile::write_end(const TrainSummary& summary, const RankTrainer& trainer, const StoreCounters& counters) {
-  Json line = end_of(summary);
-  for (const StageTime& stage : trainer.stages())
-    line["stages"][stage.name] = {{"busy_s", stage.busy_s}, {"waiting_s", stage.waiting_s}};
-  each_counter(counters, [&](const char* name, Offset value) { line["exchange"][name] = value; });
+void MetricsFile::write_end(const TrainSummary& summary, const RankTrainer* rank) {
+  Json line{{"end", summary.stopped ? "stopped" : "complete"},
+            {"steps", summary.steps},
+            {"walks", summary.walks},
+            {"pairs", summary.pairs},
+            {"loss", summary.loss},
+            {"seconds", summary.seconds}};
+  if (rank)
+    for (const StageTime& stage : rank->stages())
+      line["stages"][stage.name] = {{"busy_s", stage.busy_s}, {"waiting_s", stage.waiting_s}};
+  add_counters(summary.counters, line);
   write_last(line.dump());
 }
 

@@ -15,10 +15,9 @@ class MetricsFile {
   /// and is the last.
   void write(const Training& training, const Training::Step& since, double seconds, double elapsed_s);
 
-  /// The last line of a run whose embeddings are saved. Throws output where a line is missing.
-  void write_end(const TrainSummary& summary);
-  /// The same of many ranks, with counters summed over them and rank 0's stages.
-  void write_end(const TrainSummary& summary, const RankTrainer& trainer, const StoreCounters& counters);
+  /// The last line of a run whose embeddings are saved; of exchanged training with rank 0's stages. Throws output where
+  /// a line is missing.
+  void write_end(const TrainSummary& summary, const RankTrainer* rank = nullptr);
   void write_failure(const std::string& reason);  ///< the last line of any other
 
  private:

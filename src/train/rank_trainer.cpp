@@ -172,7 +172,7 @@ class RankTrainer::Pipeline {
   void take_in(const std::vector<RankReport>& reports, Offset step) {
     const std::lock_guard lock(mutex_);
     for (const RankReport& report : reports) {
-      reported_.pairs += report.pairs, reported_.loss += report.loss;
+      reported_.pairs += report.pairs, reported_.loss += report.loss, reported_.counters += report.counters;
       if (report.stop) steps_ = std::min<Offset>(steps_, step + 1);
     }
   }
@@ -189,10 +189,16 @@ class RankTrainer::Pipeline {
   }
 
   void report_last() {
-    double sums[2] = {double(unreported_.pairs), unreported_.loss};
-    trainer_.comm_.all_reduce(Span<double>(sums, 2));
+    StoreCounters counters = trainer_.tables_->untold_counters();
+    std::vector<Offset> counts{unreported_.pairs};
+    for (const auto& [name, counter] : kStoreCounters) counts.push_back(counters.*counter);
+    double loss = unreported_.loss;
+    trainer_.comm_.all_reduce(Span<double>(&loss, 1));
+    trainer_.comm_.all_reduce(Span<Offset>(counts));
+    auto next = counts.begin() + 1;
+    for (const auto& [name, counter] : kStoreCounters) counters.*counter = *next++;
     const std::lock_guard lock(mutex_);
-    reported_.pairs += Offset(sums[0]), reported_.loss += sums[1];
+    reported_.pairs += counts.front(), reported_.loss += loss, reported_.counters += counters;
   }
 
   RankTrainer& trainer_;
@@ -338,7 +344,7 @@ Training::Step RankTrainer::step() {
     walks_total_ = walks_done_;
   }
   const RankReport all = pipeline_->take_reported();
-  step.pairs = all.pairs, step.loss = all.loss;
+  step.pairs = all.pairs, step.loss = all.loss, step.counters = all.counters;
   return step;
 }
 

@@ -23,6 +23,7 @@ Offset count_untrained(const Csr& graph, bool weighted) {
 }
 
 std::string note_of(const Training::Step& since, double seconds) {
+  if (since.pairs == 0) return "no pair reported yet";
   char text[96];
   std::snprintf(text, sizeof text, "%s pairs/s, loss %.4f, lr %.5f", human_count(double(since.pairs) / seconds).c_str(),
                 since.loss_a_pair(), since.learning_rate);
@@ -31,6 +32,7 @@ std::string note_of(const Training::Step& since, double seconds) {
 
 void add(Training::Step& sum, const Training::Step& step) {
   sum.walks += step.walks, sum.pairs += step.pairs, sum.loss += step.loss, sum.learning_rate = step.learning_rate;
+  sum.counters += step.counters;
 }
 
 /// Runs a training to its end or to a signal, with progress and metrics; stops_itself: it looks for signals itself.
@@ -44,7 +46,7 @@ TrainSummary run_steps(Training& training, const Config& config, MetricsFile& me
   const auto stopped = [&] { return !stops_itself && stop_requested(); };
   while (!training.done() && !stopped()) {
     const Training::Step step = training.step();
-    summary.pairs += step.pairs;
+    summary.pairs += step.pairs, summary.counters += step.counters;
     add(since, step);
     if (training.walks_done() * 10 > walks_of_run * 9) add(tail, step);
     const double spent_s = std::max(now_s() - since_s, 1e-9);
@@ -193,17 +195,6 @@ void log_stages(const RankTrainer& trainer) {
   log_info(line);
 }
 
-/// Sums over all ranks.
-StoreCounters counters_of_all(const RankTrainer& trainer, Comm& comm) {
-  StoreCounters counters = trainer.counters();
-  std::vector<Offset> values;
-  each_counter(counters, [&](const char*, Offset& value) { values.push_back(value); });
-  comm.all_reduce(Span<Offset>(values));
-  std::size_t next = 0;
-  each_counter(counters, [&](const char*, Offset& value) { value = values[next++]; });
-  return counters;
-}
-
 /// Of a rank that misses another: how far they had come together.
 template <class Body>
 void naming_last_step(const RankTrainer& trainer, const Body& body) {
@@ -219,7 +210,6 @@ void naming_last_step(const RankTrainer& trainer, const Body& body) {
 void serve_rank(RankTrainer& trainer, const Csr& graph, int dim, Comm& comm) {
   naming_last_step(trainer, [&] {
     while (!trainer.done()) trainer.step();
-    counters_of_all(trainer, comm);
     for (Offset first = 0; first < graph.num_nodes(); first += kSaveBlock)
       trainer.gather(first, {nullptr, std::min(kSaveBlock, graph.num_nodes() - first), dim, dim});
     wait_for_work(comm, 0, {});
@@ -256,10 +246,9 @@ TrainSummary lead_ranks(RankTrainer& trainer, const Graph& graph, const Config& 
     naming_last_step(trainer, [&] {
       summary = run_steps(trainer, config, metrics, true);
       log_stages(trainer);
-      const StoreCounters counters = counters_of_all(trainer, comm);
       save_gathered(trainer, graph, config.model.dim, run, comm);
       comm.barrier();
-      metrics.write_end(summary, trainer, counters);
+      metrics.write_end(summary, &trainer);
     });
     return summary;
   });
@@ -275,11 +264,12 @@ TrainSummary train_ranks(const Graph& graph, const std::string& graph_path, cons
     const int all_threads = config.run.threads > 0 ? config.run.threads * world.local_size : hardware_threads();
     const int threads = std::max(1, all_threads / world.local_size);
     const Device device = device_of_rank(config, world, comm.rank());
-    if (leads) log_graph(graph, graph_path, config), log_device(config, device, threads);
+    wait_for_work(comm, 0, [&] { log_graph(graph, graph_path, config); });
+    if (leads) log_device(config, device, threads);
     RankTrainer trainer(graph.csr(), config, comm, device, threads);
     comm.barrier();  // a rank that cannot begin ends the others before anything is written
+    wait_for_work(comm, 0, [&] { log_ranks(trainer, graph.csr(), world, comm); });
     if (leads) {
-      log_ranks(trainer, graph.csr(), world, comm);
       summary = lead_ranks(trainer, graph, config, run, comm);
     } else {
       serve_rank(trainer, graph.csr(), config.model.dim, comm);
