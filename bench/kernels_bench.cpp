@@ -88,8 +88,8 @@ struct Fixture {
     for (std::size_t arc = 0; arc < graph.weights.size(); ++arc) graph.weights[arc] = float(1 + arc % 7);
     step_walks = plan_training(config, {rows, graph.csr().num_arcs(), true}, device).step_walks;
     const Offset tiles = step_walks * shape.tiles_per_walk;
-    negative_table = std::make_unique<NegativeTable>(graph.csr(), config.sampler.negative_power, exec);
-    model = std::make_unique<SkipGram>(rows, shape.dim, 1, exec);
+    negative_table = std::make_unique<NegativeTable>(graph.csr(), config.sampler, 0, exec);
+    model = std::make_unique<Model>(ModelShape::skip_gram(rows, shape.dim), 1, exec);
     nodes = {ledger, step_walks * shape.walk_length, "walks"};
     negatives = {ledger, tiles * shape.shared_negatives, "negatives"};
     results = {ledger, tiles, "results"};
@@ -136,7 +136,7 @@ struct Fixture {
   Offset step_walks = 0;
   kernels::WalkBatch batch;
   std::unique_ptr<NegativeTable> negative_table;
-  std::unique_ptr<SkipGram> model;
+  std::unique_ptr<Model> model;
   Buffer<RowId> nodes, negatives;
   Buffer<kernels::TileResult> results;
 
@@ -324,7 +324,7 @@ Repetition walks_of(Fixture& f, const WalkTopology& topology, double bytes_a_ste
 /// The sampler and the start of a model: what training does beside its tiles.
 void measure_sampling(const Options& options, Fixture& f, Report& report) {
   for (const bool weighted : {false, true}) {
-    const WalkTopology topology(f.graph.csr(), weighted, f.exec);
+    const WalkTopology topology(f.graph.csr(), {weighted}, f.exec);
     const Repetition walks = walks_of(f, topology, weighted ? 28 : 20);
     report.add(weighted ? kWeighted : kUniform, measure(walks, options.seconds, f.exec));
   }
@@ -347,7 +347,7 @@ void measure_sampling(const Options& options, Fixture& f, Report& report) {
 
 /// A step's walks and negatives made unique, for rows of 8 owners.
 void measure_unique(const Options& options, Fixture& f, Report& report) {
-  const WalkTopology topology(f.graph.csr(), false, f.exec);
+  const WalkTopology topology(f.graph.csr(), {false}, f.exec);
   Batch batch(f.shape, f.step_walks, f.model->centres().count, f.exec);
   const auto prepare = [&] {
     f.next_walks();
@@ -363,7 +363,7 @@ void measure_unique(const Options& options, Fixture& f, Report& report) {
 
 /// Limits, tiles and pairs in turn.
 void measure_training(const Options& options, Fixture& f, Report& report) {
-  const WalkTopology topology(f.graph.csr(), false, f.exec);
+  const WalkTopology topology(f.graph.csr(), {false}, f.exec);
   const FmaLimit fma(f.exec);
   const RowsLimit in_order(f, false), anywhere(f, true);
   const auto prepare = [&] {

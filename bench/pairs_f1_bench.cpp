@@ -44,9 +44,9 @@ class PairTrainer {
         exec_{Device{}, threads, nullptr, &ledger_},
         step_walks_(
             plan_training(config, {graph.num_nodes(), graph.num_arcs(), !graph.weights.empty()}, Device{}).step_walks),
-        topology_(graph, config.sampler.weighted, exec_),
-        negative_table_(graph, config.sampler.negative_power, exec_),
-        model_(graph.num_nodes(), shape_.dim, config.training.seed, exec_),
+        topology_(graph, walk_rule(config), exec_),
+        negative_table_(graph, config.sampler, 0, exec_),
+        model_(ModelShape::skip_gram(graph.num_nodes(), shape_.dim), config.training.seed, exec_),
         nodes_(ledger_, step_walks_ * shape_.walk_length, "step: walks"),
         results_(ledger_, step_walks_ * shape_.tiles_per_walk, "step: results"),
         totals_(ledger_, 1, "step: totals"),
@@ -82,7 +82,7 @@ class PairTrainer {
   Offset step_walks_;
   WalkTopology topology_;
   NegativeTable negative_table_;
-  SkipGram model_;
+  Model model_;
   Buffer<RowId> nodes_;
   Buffer<kernels::TileResult> results_;
   Buffer<kernels::TrainTotals> totals_;

@@ -25,9 +25,26 @@ struct DrawNegatives {
     }
     for (int f = 0; f < count; ++f) {
       const AliasSlot s = table.slots[Offset(slot[f])];
-      negatives[first + f] = table.rows[coin[f] < s.threshold ? Offset(slot[f]) : Offset(s.alias)];
+      RowId row = table.rows[coin[f] < s.threshold ? Offset(slot[f]) : Offset(s.alias)];
+      if (table.pool_share > 0) row = from_pool(first + f, row);
+      negatives[first + f] = row;
     }
   }
+
+ private:
+  /// A row of the pool, or `otherwise`.
+  GS_DEV RowId from_pool(Offset place, RowId otherwise) const {
+    const Offset tile = batch.tile(place / per_tile, tiles_per_walk);
+    const Philox4 random =
+        draw(batch.seed, batch.epoch, std::uint64_t(tile), std::uint32_t(place % per_tile), Draw::in_batch);
+    if (table.pool.empty() || double(random.word[2]) >= double(table.pool_share) * 4294967296.0) return otherwise;
+    Offset at =
+        Offset(below(random.low(), std::uint64_t(table.pool_of_triples ? table.pool.size / 3 * 2 : table.pool.size)));
+    if (table.pool_of_triples) at = at / 2 * 3 + at % 2 * 2;
+    return table.pool[at] == kNoRow ? otherwise : table.pool[at];
+  }
+
+ public:
 };
 
 void draw_negatives(const RowDraw& table, const WalkBatch& batch, int tiles_per_walk, int per_tile,

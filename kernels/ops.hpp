@@ -16,6 +16,16 @@ struct Ops {
   void (*move_walkers)(const WalkGraph& graph, const WalkBatch& batch, Span<const Walker> walkers, Span<RowId> next,
                        const Exec& exec);
 
+  /// nodes [count, l] <- l / 2 edges a unit, each drawn in proportion to its weight: a source from `sources` (in
+  /// proportion to the weight of its arcs), then an arc as make_walks picks it. Keyed by (seed, epoch, unit, edge).
+  /// edges.cu
+  void (*draw_edges)(const WalkGraph& graph, const RowDraw& sources, const WalkBatch& batch, Span<RowId> nodes,
+                     const Exec& exec);
+
+  /// nodes [count, l] <- the l / 3 triples of each unit, in the epoch's order of all (see `shuffled`); kNoRow after the
+  /// last. edges.cu
+  void (*draw_triples)(const TripleList& triples, const WalkBatch& batch, Span<RowId> nodes, const Exec& exec);
+
   /// negatives [tiles, s] <- rows drawn from the alias table, keyed by (seed, epoch, tile). negatives.cu
   void (*draw_negatives)(const RowDraw& table, const WalkBatch& batch, int tiles_per_walk, int per_tile,
                          Span<RowId> negatives, const Exec& exec);
@@ -26,6 +36,18 @@ struct Ops {
 
   /// The same training, a pair and k fresh negatives at a time, as word2vec does it: the comparator. pairs.cu
   void (*train_pairs)(const TileBatch& batch, Span<const AliasSlot> table, const Exec& exec);
+
+  /// One step of a knowledge graph's model a tile, in place or into gradients, as train_tiles does. train_triples.cu
+  void (*train_triples)(const TripleBatch& batch, const Exec& exec);
+
+  /// vectors(i) <- query i's vector; rows of `entities` and `relations` (which may be one table) are those of queries.
+  /// With shape.reciprocal, heads are asked by the relation's reciprocal. scores.cu
+  void (*make_queries)(const TripleShape& shape, Rows<const float> entities, Rows<const float> relations,
+                       Span<const TripleQuery> queries, Rows<float> vectors, const Exec& exec);
+  /// scores(i, j) <- the score of query vector i with entity j; the same bits for a pair wherever it stands. Strides of
+  /// vectors are padded_stride(dim), or any on the CPU's `entities`. 2 to 4 dim FLOP a score. scores.cu
+  void (*score_rows)(Score score, Rows<const float> vectors, Rows<const float> entities, Rows<float> scores,
+                     const Exec& exec);
 
   /// totals[0] += the results' loss and pairs. totals.cu
   void (*add_totals)(Span<const TileResult> results, Span<TrainTotals> totals, const Exec& exec);

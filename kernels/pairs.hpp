@@ -28,7 +28,7 @@ struct PairList {
   GS_DEV void find(const Team& team, const TileBatch& batch, const Tile& tile) {
     for (int i = team.rank(); i < tile.centres; i += team.size()) {
       const int at = tile.first_centre + i, reach = reach_of(batch, tile, at);
-      first[i + 1] = last_of_window(tile, at, reach) - first_of_window(at, reach);
+      first[i + 1] = last_of_window(tile, at, reach) - first_of_window(tile, at, reach);
     }
     team.sync();
     if (team.rank() == 0) {
@@ -38,7 +38,7 @@ struct PairList {
     team.sync();
     count = first[tile.centres];
     for (int i = team.rank(); i < tile.centres; i += team.size()) {
-      const int at = tile.first_centre + i, begin = first_of_window(at, reach_of(batch, tile, at));
+      const int at = tile.first_centre + i, begin = first_of_window(tile, at, reach_of(batch, tile, at));
       for (int p = first[i]; p < first[i + 1]; ++p) {
         const int j = begin + p - first[i];
         centres[p] = tile.walk[at];

@@ -39,7 +39,8 @@ enum class Draw : std::uint32_t {
   initial = 4,
   edge = 5,
   split = 6,
-  rounding = 7
+  rounding = 7,
+  in_batch = 8,
 };
 
 /// The random bits of (seed, epoch, index, step): index is a walk, tile, row or edge, by purpose. epoch < 2^28.

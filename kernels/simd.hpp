@@ -4,6 +4,13 @@
 // adds is fixed for a given vector width.
 #pragma once
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
+#include <cmath>
+#include <cstring>
+
 #include "kernels/exec.hpp"
 
 namespace gs::kernels::GS_BACKEND::simd {
@@ -22,6 +29,36 @@ GS_DEV Vec load(const float* p) { return *reinterpret_cast<const Vec*>(p); }
 GS_DEV void store(float* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
 GS_DEV Vec all(float x) { return x - Vec{}; }
 
+/// What need not stand at a multiple of a vector's size.
+GS_DEV Vec load_any(const float* p) {
+  using Anywhere [[gnu::vector_size(kLanes * 4), gnu::may_alias, gnu::aligned(4)]] = float;
+  return *reinterpret_cast<const Anywhere*>(p);
+}
+
+/// The first `count` lanes, below kLanes, from or to memory; the others are 0, or left alone.
+#if defined(__AVX512F__)
+GS_DEV Vec load_first(const float* p, int count) { return Vec(_mm512_maskz_loadu_ps(__mmask16((1 << count) - 1), p)); }
+#elif defined(__AVX__)
+GS_DEV Vec load_first(const float* p, int count) {
+  constexpr int kMask[2 * kLanes] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  return Vec(_mm256_maskload_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMask + kLanes - count))));
+}
+#else
+GS_DEV Vec load_first(const float* p, int count) {
+  Vec v = {};
+  std::memcpy(&v, p, std::size_t(count) * sizeof(float));
+  return v;
+}
+#endif
+GS_DEV void store_first(float* p, Vec v, int count) {
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_ps(p, __mmask16((1 << count) - 1), __m512(v));
+#else
+  std::memcpy(p, &v, std::size_t(count) * sizeof(float));
+#endif
+}
+GS_DEV void store_any(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+
 /// Keeps `v` in a register: g++ 12 would rather read a row again at every use, and the loads then bound the loop.
 GS_DEV Vec held(Vec v) {
 #if defined(__AVX512F__)
@@ -30,6 +67,39 @@ GS_DEV Vec held(Vec v) {
   asm("" : "+x"(v));
 #endif
   return v;
+}
+
+// ---------------------------------------------------------------------------------------------------- size and root
+
+GS_DEV Vec magnitude(Vec v) { return reinterpret_cast<Vec>(reinterpret_cast<IVec>(v) & 0x7FFFFFFF); }
+
+/// `size` times the sign of x, 0 where x is 0.
+GS_DEV Vec signed_by(Vec size, Vec x) {
+  const IVec sign = reinterpret_cast<IVec>(x) & int(0x80000000);
+  return x == 0.0f ? Vec{} : reinterpret_cast<Vec>(reinterpret_cast<IVec>(size) ^ sign);
+}
+
+GS_DEV Vec root(Vec v) {
+#if defined(__AVX512F__)
+  return Vec(_mm512_maskz_sqrt_ps(0xFFFF, __m512(v)));  // g++ 12 warns of the unmasked one
+#elif defined(__AVX__)
+  return Vec(_mm256_sqrt_ps(__m256(v)));
+#else
+  for (int i = 0; i < kLanes; ++i) v[i] = std::sqrt(v[i]);
+  return v;
+#endif
+}
+
+/// 1 / root, 0 of 0 and below the normal numbers; the estimate's error e becomes 1.5 e^2: below 1e-8, or 2e-7 without AVX-512.
+GS_DEV Vec inverse_root(Vec v) {
+#if defined(__AVX512F__)
+  const Vec near = Vec(_mm512_maskz_rsqrt14_ps(0xFFFF, __m512(v)));
+#elif defined(__AVX__)
+  const Vec near = Vec(_mm256_rsqrt_ps(__m256(v)));
+#else
+  const Vec near = 1.0f / root(v);
+#endif
+  return v < 1.2e-38f ? Vec{} : near * (1.5f - 0.5f * v * near * near);
 }
 
 // ------------------------------------------------------------------------------------------------- sums of vectors

@@ -21,6 +21,8 @@ struct Tile {
   int first_centre, centres;
   int first_context, contexts;
   Offset walk_index;  // of the epoch
+  TileKind kind;
+  bool both_ways;
 
   GS_DEV bool empty() const { return centres <= 0 || nodes < 2; }
 };
@@ -34,6 +36,7 @@ GS_DEV Tile cut_tile(const TileBatch& batch, Offset index) {
   tile.nodes = shape.walk_length;
   while (tile.nodes > 0 && tile.walk[tile.nodes - 1] == kNoRow) --tile.nodes;
   tile.walk_index = batch.walks.walk(walk);
+  tile.kind = shape.kind, tile.both_ways = shape.both_ways;
   tile.first_centre = int(index % shape.tiles_per_walk) * shape.centres();
   const int last_centre =
       tile.first_centre + shape.centres() < tile.nodes ? tile.first_centre + shape.centres() : tile.nodes;
@@ -62,6 +65,9 @@ GS_DEV float* stepped_row_at(const TileBatch& batch, const Tile& tile, int p) {
 GS_DEV float* curvature_at(const TileBatch& batch, const Tile& tile, int p) {
   return &(p < tile.centres ? batch.gradients.centre_curvature : batch.gradients.context_curvature)[row_at(tile, p)];
 }
+
+/// Whether centres and contexts are rows of one table.
+GS_DEV bool has_one_table(const TileBatch& batch) { return batch.centres.data == batch.contexts.data; }
 
 /// A step is the log likelihood's gradient times this: the learning rate, or -1 where the loss's gradients are summed.
 GS_DEV float step_rate(const TileBatch& batch) { return batch.gradients.empty() ? batch.learning_rate : -1.0f; }
@@ -139,9 +145,13 @@ struct RowBounds {
 /// What a row's step is multiplied by.
 GS_DEV float shortening(float mass, float limit) { return mass > limit ? limit / mass : 1.0f; }
 
-/// The walk positions of a centre's contexts, itself among them.
-GS_DEV int first_of_window(int at, int reach) { return at > reach ? at - reach : 0; }
+/// The walk positions of a centre's contexts, itself among them. Of edges: the other end.
+GS_DEV int first_of_window(const Tile& tile, int at, int reach) {
+  if (tile.kind == TileKind::edges) return at % 2 == 1 && tile.both_ways ? at - 1 : at;
+  return at > reach ? at - reach : 0;
+}
 GS_DEV int last_of_window(const Tile& tile, int at, int reach) {
+  if (tile.kind == TileKind::edges) return at % 2 == 0 ? at + 1 : at;
   return at + reach < tile.nodes ? at + reach : tile.nodes - 1;
 }
 

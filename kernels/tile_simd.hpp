@@ -76,7 +76,7 @@ class TileProducts {
  public:
   static Offset scratch_bytes(const TileShape& shape, Offset) {
     return 4 * (Coefficients::floats(shape) + RowBounds::floats(shape)) + 16 * RowPointers::count(shape) +
-           4 * padded_stride(shape.dim) * shape.centres() + 256;
+           2 * 4 * padded_stride(shape.dim) * shape.centres() + 256;
   }
 
   GS_DEV TileProducts(const Team& team, const TileBatch& batch, const Tile& tile, Offset)
@@ -86,15 +86,20 @@ class TileProducts {
         bounds_(reinterpret_cast<float*>(team.scratch) + Coefficients::floats(batch.shape), batch.shape, tile),
         columns_(int(batch.centres.stride)),
         centre_step_(bounds_.norm + RowBounds::floats(batch.shape)),
-        rows_(reinterpret_cast<float**>(centre_step_ + padded_stride(batch.shape.dim) * batch.shape.centres()),
+        rows_(reinterpret_cast<float**>(centre_step_ + 2 * padded_stride(batch.shape.dim) * batch.shape.centres()),
               batch.shape, tile, batch.centres, batch.contexts),
-        stepped_(batch.gradients.empty() ? rows_
-                                         : RowPointers(rows_.centres + RowPointers::count(batch.shape), batch.shape,
-                                                       tile, batch.gradients.centres, batch.gradients.contexts)) {}
+        stepped_(rows_) {
+    const bool in_place = batch.gradients.empty();
+    if (in_place && !has_one_table(batch)) return;
+    stepped_ = RowPointers(rows_.centres + RowPointers::count(batch.shape), batch.shape, tile,
+                           in_place ? batch.centres : batch.gradients.centres,
+                           in_place ? batch.contexts : batch.gradients.contexts);
+  }
 
   /// next: the tile whose rows are asked for meanwhile, or kNone.
   GS_DEV TileResult train(Offset next) {
     ahead_ = RowsAhead(batch_, next);
+    keep_centres();
     draw_reaches();
     score_band();
     score_dense();
@@ -117,6 +122,18 @@ class TileProducts {
  private:
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+  /// Where one table is both and trained in place, the contexts' steps would change centres that are still read.
+  GS_DEV void keep_centres() {
+    if (!has_one_table(batch_) || !batch_.gradients.empty()) return;
+    float* const kept = centre_step_ + Offset(batch_.shape.centres()) * columns_;
+    for (int i = 0; i < tile_.centres; ++i) {
+      std::memcpy(kept + Offset(i) * columns_, rows_.centres[i], std::size_t(columns_) * sizeof(float));
+      rows_.centres[i] = kept + Offset(i) * columns_;
+    }
+    for (int spare = tile_.centres; spare < tile_.centres + RowPointers::kSpare; ++spare)
+      rows_.centres[spare] = rows_.centres[tile_.centres - 1];
+  }
+
   GS_DEV void draw_reaches() {
 #pragma omp simd
     for (int i = 0; i < tile_.centres; ++i) coefficients_.reach[i] = reach_of(batch_, tile_, tile_.first_centre + i);
@@ -131,7 +148,7 @@ class TileProducts {
     for (int i = 0; i < tile_.centres; ++i) {
       ahead_.ask_for_one();
       const int at = tile_.first_centre + i, reach = k.reach[i];
-      const int first = first_of_window(at, reach), last = last_of_window(tile_, at, reach);
+      const int first = first_of_window(tile_, at, reach), last = last_of_window(tile_, at, reach);
       for (int j = first; j <= last; j += kBlock) {
         const Vec scores =
             dot_block<1, kBlock>(rows_.centres + i, rows_.contexts + (j - tile_.first_context), columns_);
@@ -175,8 +192,11 @@ class TileProducts {
 
   /// Negative s is the node at walk position j: no negative for the centres that reach it.
   GS_DEV void mask(int j, int s) {
-    for (int i = 0; i < tile_.centres; ++i)
-      if (std::abs(tile_.first_centre + i - j) <= coefficients_.reach[i]) coefficients_.dense_at(i, s) = -kInfinity;
+    for (int i = 0; i < tile_.centres; ++i) {
+      const int at = tile_.first_centre + i, reach = coefficients_.reach[i];
+      if (j >= first_of_window(tile_, at, reach) && j <= last_of_window(tile_, at, reach))
+        coefficients_.dense_at(i, s) = -kInfinity;
+    }
   }
 
   /// Scores become gradients of the log likelihood, times the step's rate.
@@ -188,7 +208,7 @@ class TileProducts {
     Vec negative = {};
     for (int i = 0; i < tile_.centres; ++i) {
       const int at = tile_.first_centre + i;
-      const int pairs = last_of_window(tile_, at, k.reach[i]) - first_of_window(at, k.reach[i]);
+      const int pairs = last_of_window(tile_, at, k.reach[i]) - first_of_window(tile_, at, k.reach[i]);
       const float share = batch_.shape.negatives * float(pairs) / float(batch_.shape.shared_negatives);
       SoftplusSum of_centre;
       sigmas(k.band + Offset(i) * k.band_stride, k.band_stride, -1, rate, positive);
@@ -232,6 +252,7 @@ class TileProducts {
       return;
     }
     for (int p = 0; p < places; ++p) bounds_.row[p] = int(row_at(tile_, p));
+    if (has_one_table(batch_)) return shorten(0, places);
     shorten(0, tile_.centres);
     shorten(bounds_.context(0), places);
   }
@@ -265,7 +286,7 @@ class TileProducts {
     float last_change = 0;  // context_mass holds changes first: a window adds a constant from its first to its last
     for (int i = 0; i < tile_.centres; ++i) {
       const int at = tile_.first_centre + i, self = at - tile_.first_context;
-      const int first = first_of_window(at, k.reach[i]) - tile_.first_context;
+      const int first = first_of_window(tile_, at, k.reach[i]) - tile_.first_context;
       const int last = last_of_window(tile_, at, k.reach[i]) - tile_.first_context;
       const float share = batch_.shape.negatives * float(last - first) / float(negatives),
                   norm = quarter * bounds_.norm[i];
@@ -286,9 +307,9 @@ class TileProducts {
       ahead_.ask_for_one();
       const int at = tile_.first_centre + i;
       const int one_more = i + 1 < tile_.centres ? 1 : 0;
-      int first = first_of_window(at, k.reach[i]), last = last_of_window(tile_, at, k.reach[i]);
+      int first = first_of_window(tile_, at, k.reach[i]), last = last_of_window(tile_, at, k.reach[i]);
       if (one_more) {
-        const int first2 = first_of_window(at + 1, k.reach[i + 1]);
+        const int first2 = first_of_window(tile_, at + 1, k.reach[i + 1]);
         const int last2 = last_of_window(tile_, at + 1, k.reach[i + 1]);
         first = first2 < first ? first2 : first;
         last = last2 > last ? last2 : last;
@@ -341,7 +362,7 @@ class TileProducts {
   Coefficients coefficients_;
   RowBounds bounds_;
   int columns_;
-  float* centre_step_;          // [centres, columns]
+  float* centre_step_;          // [centres, columns], and as many for kept centres
   RowPointers rows_, stepped_;  // what is read, and what steps are added to: the same rows in place
   RowsAhead ahead_;
 };

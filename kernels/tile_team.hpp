@@ -194,9 +194,10 @@ class TileProducts {
     }
     for (int p = team_.rank(); p < places(); p += team_.size()) {
       const RowId row = row_at(tile_, p);
+      const bool one_table = has_one_table(batch_), is_centre = p < tile_.centres;
+      const int last = one_table || !is_centre ? places() : tile_.centres;
       float mass = 0;
-      for (int q = p < tile_.centres ? 0 : tile_.centres;
-           limit > 0 && q < (p < tile_.centres ? tile_.centres : places()); ++q)
+      for (int q = one_table || is_centre ? 0 : tile_.centres; limit > 0 && q < last; ++q)
         mass += row_at(tile_, q) == row ? bounds_.mass[q] : 0.0f;
       bounds_.norm[p] = limit > 0 ? shortening(mass, limit) : 1.0f;
     }
@@ -207,7 +208,7 @@ class TileProducts {
     float mass = 0;
     if (p < tile_.centres) {
       const int at = tile_.first_centre + p, reach = coefficients_.reach[p];
-      for (int j = first_of_window(at, reach); j <= last_of_window(tile_, at, reach); ++j)
+      for (int j = first_of_window(tile_, at, reach); j <= last_of_window(tile_, at, reach); ++j)
         if (j != at) mass += bounds_.norm[bounds_.context(j - tile_.first_context)];
       float negatives = 0;
       for (int s = 0; s < batch_.shape.shared_negatives; ++s) negatives += bounds_.norm[bounds_.negative(s)];
@@ -215,10 +216,10 @@ class TileProducts {
     }
     const int j = tile_.first_context + p - tile_.centres;  // a walk position, or past the contexts a negative
     for (int i = 0; i < tile_.centres; ++i) {
-      const int away = j - tile_.first_centre - i;
+      const int at = tile_.first_centre + i, reach = coefficients_.reach[i];
       if (p >= bounds_.negative(0)) {
         mass += share_of(i) * bounds_.norm[i];
-      } else if (away != 0 && away >= -coefficients_.reach[i] && away <= coefficients_.reach[i]) {
+      } else if (j != at && j >= first_of_window(tile_, at, reach) && j <= last_of_window(tile_, at, reach)) {
         mass += bounds_.norm[i];
       }
     }
@@ -229,7 +230,7 @@ class TileProducts {
 
   GS_DEV int pairs_of(int i) const {
     const int at = tile_.first_centre + i, reach = coefficients_.reach[i];
-    return last_of_window(tile_, at, reach) - first_of_window(at, reach);
+    return last_of_window(tile_, at, reach) - first_of_window(tile_, at, reach);
   }
 
   /// The weight of one shared negative for centre i.
@@ -239,7 +240,7 @@ class TileProducts {
 
   GS_DEV bool is_masked(int i, RowId negative) const {
     const int at = tile_.first_centre + i, reach = coefficients_.reach[i];
-    for (int j = first_of_window(at, reach); j <= last_of_window(tile_, at, reach); ++j)
+    for (int j = first_of_window(tile_, at, reach); j <= last_of_window(tile_, at, reach); ++j)
       if (tile_.walk[j] == negative) return true;
     return false;
   }
@@ -263,7 +264,7 @@ class TileProducts {
         const int j = at + c - k.window;
         float& score = k.band[i * k.band_stride + c];
         const bool inside =
-            j != at && j >= first_of_window(at, k.reach[i]) && j <= last_of_window(tile_, at, k.reach[i]);
+            j != at && j >= first_of_window(tile_, at, k.reach[i]) && j <= last_of_window(tile_, at, k.reach[i]);
         if (inside) {
           loss += sigma(score, -1, rate);
         } else {

@@ -183,6 +183,8 @@ void unique_rows(const RowLists& lists, const Owners& owners, RowId head_rows, c
   GS_EXPECT(out.first_slots.size == lists.first.size && out.second_slots.size == lists.second.size,
             "unique_rows: ", out.first_slots.size, " and ", out.second_slots.size, " slots for lists of ",
             lists.first.size, " and ", lists.second.size);
+  GS_EXPECT(head_rows >= owners.first, "unique_rows: a head of ", head_rows, " rows, and ", owners.first,
+            " rows have no owner");
   GS_EXPECT(counts.size == 1 + owners.count, "unique_rows: ", counts.size, " counts for the head and ", owners.count,
             " owners");
   GS_EXPECT(out.scratch.size >= scratch, "unique_rows: ", out.scratch.size, " bytes of scratch, ", scratch, " needed");

@@ -20,10 +20,13 @@ struct RowSequence {
   GS_HD RowId operator[](Offset i) const { return list.empty() ? RowId(first + i * step) : list[i]; }
 };
 
-/// Rows to draw by an alias table: slot i stands for rows[i].
+/// Rows to draw by an alias table: slot i stands for rows[i]. A share of them is drawn from a pool instead.
 struct RowDraw {
   Span<const AliasSlot> slots;
   RowSequence rows{};
+  Span<const RowId> pool{};      ///< nodes of a step; where kNoRow is met, the table is drawn from after all
+  bool pool_of_triples = false;  ///< of the pool's triples heads and tails are drawn
+  float pool_share = 0;          ///< below 1: exactly 0 or a multiple of 2^-32
 };
 
 /// A node's arcs in one word: first arc in the low 40 bits, degree above. kManyArcs: the degree stands in `offsets`.
@@ -32,12 +35,25 @@ inline constexpr std::uint64_t kManyArcs = 0xFFFFFF;
 inline constexpr int kFirstArcBits = 40;
 
 /// A graph to walk on, on exec's device.
+///
+/// With biases other than 1 walks are of second order (Grover and Leskovec, "node2vec", 2016): from node v, come from
+/// t, a walk goes to x in proportion to the arc's weight times return_bias (1 / p) where x = t, 1 where t has an arc to
+/// x, out_bias (1 / q) elsewhere. The first step, and one from a node with no arc, know no t.
 struct WalkGraph {
   Span<const PackedArcs> arcs;      ///< [n]; degree 0 where no arc can be walked (none, or all of weight 0)
   Span<const Offset> offsets;       ///< [n + 1]
   Span<const RowId> targets;        ///< [arcs]
   Span<const AliasSlot> arc_alias;  ///< [arcs], alias = an arc's place among its node's; empty: uniform
+  float return_bias = 1, out_bias = 1;
+  // Of walks of second order; lists of targets are then sorted.
+  bool directed = true;              ///< false: every arc has its reverse, of equal weight
+  Span<const float> weights{};       ///< [arcs]; empty: every arc weighs 1
+  Span<const double> weight_sums{};  ///< [n] over a node's arcs, where there are weights
+
+  GS_HD bool second_order() const { return return_bias != 1 || out_bias != 1; }
 };
+
+inline constexpr int kWalkTries = 16;  ///< proposals of a second-order step before it is drawn exactly
 
 /// Walks of an epoch: first .. first + count, or the chosen ones. In each pass of n walks every node starts one, in a
 /// seeded order.
@@ -56,8 +72,17 @@ struct WalkBatch {
   }
 };
 
+/// What a unit of training is: the nodes that a sampler makes together, one item of a WalkBatch.
+enum class TileKind : int {
+  walk,     ///< l nodes in a row; contexts are those within the window
+  edges,    ///< l / 2 edges, node 2 i -> node 2 i + 1; the context of a source is its target
+  triples,  ///< l / 3 triples: head, relation, tail
+};
+
 /// How walks are cut into tiles, and what a tile trains.
 struct TileShape {
+  TileKind kind = TileKind::walk;
+  bool both_ways = false;  ///< of edges: the context of a target is its source, too
   int walk_length = 0;     ///< [l]
   int tiles_per_walk = 1;  ///< a tile's centres: ceil(l / tiles_per_walk) nodes of the walk
   int window = 0;
@@ -102,18 +127,102 @@ struct TileBatch {
   TileGradients gradients{};
 };
 
+// ---------------------------------------------------------------------------------------------------- triples
+
+/// What a triple's vectors score, larger is likelier. Complex vectors of dim real numbers have their real parts in the
+/// first dim / 2 columns. h, r, t: rows of head, relation and tail.
+enum class Score : int {
+  transe_l1,  ///< -|h + r - t|_1 (Bordes et al., 2013)
+  transe_l2,  ///< -|h + r - t|_2
+  distmult,   ///< sum over columns of h r t (Yang et al., 2015)
+  complex,    ///< Re sum of h r conj(t) (Trouillon et al., "ComplEx", 2016)
+  rotate,     ///< -sum of |h e^(i r) - t|; r: phases, in the first dim / 2 columns (Sun et al., "RotatE", 2019)
+};
+GS_HD constexpr bool is_distance(Score score) {
+  return score == Score::transe_l1 || score == Score::transe_l2 || score == Score::rotate;
+}
+
+/// Of a positive's score p and its negatives' scores n_s, each of weight w_s = k / s, or k softmax(adversarial n)_s:
+enum class TripleLoss : int {
+  logistic,  ///< -log sigma(margin + p) - sum of w_s log sigma(-margin - n_s)
+  margin,    ///< sum of w_s max(0, margin - p + n_s)
+  softmax,   ///< -p + log(e^p + sum of w_s e^n_s)
+};
+
+/// The tiles of a knowledge graph's model. Every triple is a query twice: (head, relation, ?) against its tail and
+/// (?, relation, tail) against its head; both share the tile's negatives. A query is a vector q with
+/// score = q.e, or -distance(q, e), for every entity e.
+struct TripleShape {
+  Score score = Score::distmult;
+  TripleLoss loss = TripleLoss::logistic;
+  int dim = 0;
+  int triples = 0;           ///< [t] of a tile
+  int shared_negatives = 0;  ///< [s]
+  float negatives = 1;       ///< [k]
+  float margin = 0;          ///< of distances in the logistic loss, and of the margin loss
+  float adversarial = 0;     ///< temperature of the negatives' weights, which carry no gradient; 0: equal weights
+  float l2 = 0, n3 = 0;      ///< adds l2 / 2 |x|^2 and n3 / 3 sum |x_c|^3 for each of a triple's three rows (moduli
+                             ///< where complex; Lacroix et al., 2018); not of phases
+                             ///< and for a reciprocal relation's row where there is one
+  int reciprocal = 0;        ///< relations; where not 0, (?, r, t) is asked as (t, r + reciprocal, ?)
+
+  GS_HD int queries() const { return 2 * triples; }
+};
+
+/// Which triples are known, to mask them as negatives: the tails of (head, relation) and the heads of (tail, relation).
+struct KnownTriples {
+  Span<const Offset> tail_offsets, head_offsets;     ///< [entities + 1]
+  Span<const RowId> tails, heads;                    ///< [triples] by (head, relation, tail) and (tail, relation, head)
+  Span<const RowId> tail_relations, head_relations;  ///< [triples]
+  GS_HD bool empty() const { return tails.empty(); }
+};
+
+/// One step over a batch of tiles. Relations are rows 0 .. relations of the same table as entities.
+struct TripleBatch {
+  TripleShape shape;
+  WalkBatch tiles;              ///< count tiles of 3 t nodes
+  Span<const RowId> nodes;      ///< [tiles.count, 3 t] head, relation, tail; kNoRow thrice where a tile is not full
+  Span<const RowId> negatives;  ///< [tiles.count, s]
+  Rows<float> rows;             ///< [n, dim], updated in place where there are no gradients
+  Span<float> squares;          ///< [n] in place: Adagrad's sums, see Optimizer; empty: SGD. A row has a gradient for
+                                ///< every place that holds it: a tile adds all to the sums, then all make their steps
+  float learning_rate = 0, epsilon = 1e-8f;  ///< of training in place
+  Span<TileResult> results;                  ///< [tiles.count]; pairs counts queries
+  /// Summed instead; only `contexts` and `context_curvature` (which stays as it is) are used.
+  TileGradients gradients{};
+  KnownTriples known{};             ///< empty: a negative is masked only where it is the query's own answer
+  Span<const RowId> global_rows{};  ///< of nodes and negatives that are slots, what `known` is asked by; empty: rows
+  RowId first_entity = 0;           ///< the row of entity 0, in `known`'s numbers
+  Span<const RowId> reciprocals{};  ///< [tiles.count, t] rows of reciprocal relations, where nodes are slots; empty:
+                                    ///< relation + reciprocal
+
+  GS_HD bool in_place() const { return gradients.contexts.data == nullptr; }
+};
+
+/// Entities ranked for queries: see Ops::make_queries.
+struct TripleQuery {
+  RowId entity = 0, relation = 0;  ///< of the known side
+  bool asks_head = false;          ///< (?, relation, entity); else (entity, relation, ?)
+};
+
+/// Triples to train, in an order of their own in every epoch.
+struct TripleList {
+  Span<const RowId> heads, relations, tails;  ///< [m] rows of the table
+};
+
 // ---------------------------------------------------------------------------------------------------- sharded tables
 
 /// Which storage rank owns a row, and the row's number there: row % count and row / count, or, where rows were placed
 /// by a partitioner, by each row's position among the owners' consecutive ranges.
 struct Owners {
   int count = 1;
+  RowId first = 0;                ///< rows below have no owner: they are replicated. Positions count from it
   Span<const RowId> positions{};  ///< [n]; empty: cyclic
   Span<const Offset> bounds{};    ///< [count + 1] first position of each owner; empty: cyclic
 
   GS_HD int owner(RowId row) const {
-    if (positions.empty()) return int(row % RowId(count));
-    const Offset position = positions[row];
+    if (positions.empty()) return int((row - first) % RowId(count));
+    const Offset position = positions[row - first];
     int low = 0, high = count;  // bounds[low] <= position < bounds[high]
     while (high - low > 1) {
       const int middle = (low + high) / 2;
@@ -122,8 +231,8 @@ struct Owners {
     return low;
   }
   GS_HD RowId local_row(RowId row) const {
-    if (positions.empty()) return row / RowId(count);
-    return RowId(Offset(positions[row]) - bounds[owner(row)]);
+    if (positions.empty()) return (row - first) / RowId(count);
+    return RowId(Offset(positions[row - first]) - bounds[owner(row)]);
   }
 };
 

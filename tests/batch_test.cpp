@@ -77,6 +77,29 @@ TEST(Batch, GroupsCoverTheSlotsInOrder) {
   EXPECT_EQ(negative_positions, 20 * 6);
 }
 
+TEST(Batch, RowsThatNobodyOwnsAreOfTheHead) {
+  TestDevice on(Backend::cpu);
+  constexpr RowId kDense = 8, kHead = kDense + 5;
+  Batch batch(small_shape(), 20, 50, on.exec);
+  batch.start({1, 0, 0, 20, 7});
+  fill(batch, 50);
+
+  batch.deduplicate({3, kDense, {}, {}}, kHead, {}, on.exec);
+
+  std::set<RowId> head;
+  for (Offset slot = 0; slot < batch.slots(); ++slot) {
+    const RowId row = batch.rows()[slot];
+    const bool in_head = slot < batch.groups()[0].rows;
+    EXPECT_EQ(in_head, row < kHead);
+    EXPECT_EQ(batch.local_rows()[slot], in_head ? row : (row - kDense) / 3);
+    if (in_head) head.insert(row);
+  }
+  EXPECT_EQ(head.size(), std::size_t(kHead)) << "the draws meet all of them";
+  for (Offset i = 0; i < batch.node_slots().size; ++i)
+    EXPECT_EQ(batch.nodes()[i], batch.node_slots()[i] == kNoRow ? kNoRow : batch.rows()[batch.node_slots()[i]]);
+  EXPECT_THROW(batch.deduplicate({3, kDense, {}, {}}, kDense - 1, {}, on.exec), Error);
+}
+
 TEST(Batch, HoldsTheBytesThatItSays) {
   for (const Offset walks : {0, 1, 100})
     for (const Offset nodes : {5, 1000000})

@@ -268,7 +268,8 @@ TEST_F(Store, AForeignOrNewerMetaIsRefusedNamingBothFormats) {
   EXPECT_SAYS(refusal("[]"), "was not written by GraphScale");
   EXPECT_SAYS(refusal("{\"name\": \"x\"}"), "was not written by GraphScale");
   EXPECT_SAYS(refusal(meta.substr(0, meta.size() / 2)), "is damaged");
-  EXPECT_SAYS(refusal(replaced("\"format\": 1", "\"format\": 2")), "format 2 is newer than 1");
+  EXPECT_SAYS(refusal(replaced("\"format\": 1", "\"format\": 3")), "format 3 is newer than 2");
+  EXPECT_SAYS(refusal(replaced("\"format\": 1", "\"format\": 0")), "format 0 is none of GraphScale's");
   EXPECT_SAYS(refusal(replaced("\"num_nodes\": 3", "\"num_nodes\": 4")), "has 4 values; 5 are expected");
   EXPECT_SAYS(refusal(replaced("\"num_nodes\": 3", "\"num_nodes\": -1")), "4 values; 0 are expected");
   EXPECT_SAYS(refusal(replaced("\"num_arcs\": 4", "\"num_arcs\": \"4\"")), "is damaged");

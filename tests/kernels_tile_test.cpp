@@ -81,6 +81,59 @@ TEST_P(WalkTile, StepsAreShortenedWhereTheTwinSaysSo) {
     }
 }
 
+kernels::TileShape edges_of(int length, bool both_ways, int negatives, int dim) {
+  kernels::TileShape shape = shape_of(length, 1, 1, false, negatives, dim);
+  shape.kind = kernels::TileKind::edges, shape.both_ways = both_ways;
+  return shape;
+}
+
+TEST_P(WalkTile, OfEdgesStepsByTheTwinsGradient) {
+  TestDevice on(GetParam());
+  for (const bool both_ways : {false, true})
+    for (const int length : {2, 6, 40, 64})
+      for (const int dim : {3, 128, 1100}) {
+        SCOPED_TRACE(cat("length ", length, " dim ", dim, both_ways ? " both ways" : ""));
+        expect_step_is_the_twins_gradient(on, edges_of(length, both_ways, 9, dim), 4);
+        if (length == 40) expect_step_is_the_twins_gradient(on, edges_of(length, both_ways, 9, dim), 9, 1);
+      }
+}
+
+/// What the twin says of a tile whose centres and contexts are rows of one table.
+struct OneTable {
+  OneTable(kernels::TileBatch batch, const twin::Table& rows) : step(rows.size(), std::vector<double>(rows[0].size())) {
+    twin::Table of_contexts = step;
+    loss = twin::tile_loss(batch, 0, rows, rows, &step, &of_contexts);
+    std::vector<double> mass(rows.size(), 0);
+    twin::add_curvatures(batch, 0, rows, rows, mass, mass);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const double curvature = double(batch.learning_rate) * mass[i], limit = double(batch.curvature_limit);
+      for (std::size_t c = 0; c < rows[i].size(); ++c)
+        step[i][c] = (step[i][c] + of_contexts[i][c]) * (limit > 0 && curvature > limit ? limit / curvature : 1);
+    }
+  }
+  twin::Table step;  // of the gradient
+  double loss;
+};
+
+TEST_P(WalkTile, OfOneTableStepsByTheSumOfBothGradients) {
+  TestDevice on(GetParam()), host_device(Backend::cpu);
+  for (const float limit : {0.0f, 2.0f})
+    for (const int dim : {5, 128, 1100})
+      for (const kernels::TileShape& shape : {edges_of(40, true, 9, dim), shape_of(12, 1, 3, true, 8, dim)}) {
+        SCOPED_TRACE(cat("dim ", dim, " limit ", limit));
+        TileCase c(on, shape, 1, 12, 6), host(host_device, shape, 1, 12, 6);
+        const twin::Table rows = c.table_of(c.centres.host());
+        for (TileCase* each : {&c, &host})
+          each->batch.contexts = each->batch.centres, each->batch.curvature_limit = limit;
+        const OneTable expected(host.batch, rows);
+
+        on.ops.train_tiles(c.batch, on.exec);
+
+        expect_near(c.table_of(c.centres.host()), rows, expected.step, "one table");
+        EXPECT_NEAR(c.results.host()[0].loss, expected.loss, 1e-4 * expected.loss);
+      }
+}
+
 TEST_P(WalkTile, CutWalksCountEveryPairOnce) {
   TestDevice on(GetParam()), host_device(Backend::cpu);
   for (const int tiles : {1, 2, 3, 5}) {

@@ -19,18 +19,19 @@ struct Case {
   std::vector<RowId> positions{};  // partition
   std::vector<Offset> bounds{};
   std::vector<Offset> first_ends{}, second_ends{};
+  RowId first_owned = 0;
 
   int group_of(RowId row) const {
     if (row < head_rows) return 0;
-    if (positions.empty()) return 1 + int(row % RowId(owners));
+    if (positions.empty()) return 1 + int((row - first_owned) % RowId(owners));
     int owner = 0;
-    while (bounds[std::size_t(owner + 1)] <= Offset(positions[row])) ++owner;
+    while (bounds[std::size_t(owner + 1)] <= Offset(positions[row - first_owned])) ++owner;
     return 1 + owner;
   }
   RowId local_row(RowId row) const {
     if (row < head_rows) return row;
-    if (positions.empty()) return row / RowId(owners);
-    return RowId(positions[row] - bounds[std::size_t(group_of(row) - 1)]);
+    if (positions.empty()) return (row - first_owned) / RowId(owners);
+    return RowId(positions[row - first_owned] - bounds[std::size_t(group_of(row) - 1)]);
   }
   /// The slice of a position, 0 where there are none.
   static int slice_of(const std::vector<Offset>& ends, Offset position) {
@@ -55,7 +56,7 @@ Found unique(TestDevice& on, const Case& c, Offset capacity) {
   Values<char> scratch(on, kernels::unique_scratch_bytes(places, capacity, on.device.is_cuda()), 7);
   Found found;
   found.counts.resize(std::size_t(1 + c.owners), {-1, -1, -1, -1});
-  kernels::Owners owners{c.owners, {}, {}};
+  kernels::Owners owners{c.owners, c.first_owned, {}, {}};
   if (!c.positions.empty()) owners.positions = positions.span(), owners.bounds = bounds.span();
 
   on.ops.unique_rows({first.span(), second.span(), c.first_ends, c.second_ends}, owners, c.head_rows,
@@ -179,6 +180,13 @@ std::vector<Case> cases() {
   part.bounds = {0, 10, 10, 600, 1000};  // an owner of no rows too
   for (Offset row = 0; row < n; ++row) part.positions.push_back(RowId(row * 7 % n));
   all.push_back(part);
+  part.name = "partition behind rows of nobody";
+  part.first_owned = 15, part.positions.resize(std::size_t(n - 15)), part.bounds = {0, 10, 10, 600, 1000};
+  all.push_back(part);
+  Case cyclic{"cyclic behind rows of nobody", with_ends(rows_drawn(3000, n, Spread::skewed, 7), 40),
+              rows_drawn(2000, n, Spread::uniform, 8), 3, 50};
+  cyclic.first_owned = 37;
+  all.push_back(cyclic);
   return all;
 }
 
@@ -277,6 +285,9 @@ TEST_P(UniqueRows, RefuseWhatDoesNotFitTogether) {
   EXPECT_THROW(unique(on, c, 3), Error);  // slices that end before the list does
   c.first_ends = {2, 1}, c.second_ends = {1, 1};
   EXPECT_THROW(unique(on, c, 3), Error);
+  c.first_ends = c.second_ends = {};
+  c.first_owned = 2, c.head_rows = 1;
+  EXPECT_THROW(unique(on, c, 3), Error);  // row 1 is neither replicated nor owned
 }
 
 GS_ON_ALL_BACKENDS(UniqueRows);

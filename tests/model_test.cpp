@@ -54,7 +54,7 @@ TEST_P(Tables, CentresStartUniformInTheirRangeAndPaddingAtZero) {
   constexpr int kDim = 20;
   constexpr Offset kNodes = 5000;
   TestDevice on(GetParam());
-  const SkipGram model(kNodes, kDim, 7, on.exec);
+  const Model model(ModelShape::skip_gram(kNodes, kDim), 7, on.exec);
 
   const std::vector<float> values = host(model.centres(), on);
 
@@ -74,14 +74,15 @@ TEST_P(Tables, CentresStartUniformInTheirRangeAndPaddingAtZero) {
 
 TEST_P(Tables, ContextsStartAtZero) {
   TestDevice on(GetParam());
-  const SkipGram model(100, 9, 7, on.exec);
+  const Model model(ModelShape::skip_gram(100, 9), 7, on.exec);
 
   for (const float value : host(model.contexts(), on)) ASSERT_EQ(value, 0);
 }
 
 TEST_P(Tables, TheSeedDecidesTheStartWhateverTheThreads) {
   TestDevice one(GetParam(), 1), three(GetParam(), 3);
-  const SkipGram model(3000, 5, 1, one.exec), same(3000, 5, 1, three.exec), other(3000, 5, 2, one.exec);
+  const ModelShape shape = ModelShape::skip_gram(3000, 5);
+  const Model model(shape, 1, one.exec), same(shape, 1, three.exec), other(shape, 2, one.exec);
 
   EXPECT_EQ(host(model.centres(), one), host(same.centres(), three));
   EXPECT_NE(host(model.centres(), one), host(other.centres(), one));
@@ -89,11 +90,33 @@ TEST_P(Tables, TheSeedDecidesTheStartWhateverTheThreads) {
 
 TEST_P(Tables, HoldWhatTheySay) {
   TestDevice on(GetParam());
-  const SkipGram model(123, 17, 1, on.exec);
+  const Model model(ModelShape::skip_gram(123, 17), 1, on.exec);
 
-  EXPECT_EQ(SkipGram::table_bytes(123, 17), 123 * 32 * 4);
-  EXPECT_EQ(on.ledger.held_bytes("model: centre table"), SkipGram::table_bytes(123, 17));
-  EXPECT_EQ(on.ledger.held_bytes("model: context table"), SkipGram::table_bytes(123, 17));
+  for (const auto& [purpose, bytes] : Model::bytes(ModelShape::skip_gram(123, 17))) {
+    EXPECT_EQ(on.ledger.held_bytes(purpose), bytes);
+    EXPECT_EQ(bytes, std::string(purpose) == "model: squared gradients" ? 0 : 123 * 32 * 4) << purpose;
+  }
+}
+
+TEST_P(Tables, OfRotateKeepPhasesInHalfOfARelationsColumns) {
+  TestDevice on(GetParam());
+  Config config = default_config("rotate");
+  config.model.dim = 20, config.model.reciprocal = true;
+  const Model model(model_shape(config, 30, 7), 1, on.exec);
+
+  EXPECT_EQ(model.centres().count, 2 * 7 + 30);
+  EXPECT_EQ(model.contexts().data, model.centres().data);
+  EXPECT_EQ(model.squares().size, 2 * 7 + 30);
+  const std::vector<float> values = host(model.centres(), on);
+  float largest = 0;
+  for (Offset row = 0; row < 14; ++row)
+    for (int c = 0; c < 20; ++c) {
+      const float value = values[std::size_t(row * model.centres().stride + c)];
+      if (c >= 10) ASSERT_EQ(value, 0) << row;
+      largest = std::max(largest, std::abs(value));
+    }
+  EXPECT_GT(largest, 2.5f) << "phases go round the circle";
+  EXPECT_LE(largest, 3.1416f);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Tables, testing::Values(Backend::cpu, Backend::cuda), backend_name);

@@ -44,6 +44,61 @@ TEST(ExpectedCounts, AreSumsOfChancesOverEveryRow) {
   EXPECT_EQ(counts.requested_rows, 25 * (2 * 40 + 32));
 }
 
+TEST(ExpectedCounts, OfOneTableAreTheSameRowsOnceAndNoCentres) {
+  Config config = small();
+  const GraphSize size{kNodes, kArcs, false};
+  RankPlan plan = plan_of(config, 4);
+  const StepCounts two = expected_counts(config, size, plan);
+  plan.shape.one_table = true;
+
+  const StepCounts one = expected_counts(config, size, plan);
+
+  EXPECT_EQ(one.remote.rows, two.remote.rows);
+  EXPECT_EQ(one.local.rows, two.local.rows);
+  EXPECT_EQ(one.remote.centres + one.local.centres + one.head.centres, 0);
+  EXPECT_EQ(one.requested_rows, 25 * (40 + 32));
+  EXPECT_EQ(traffic_of(plan, config, one).row_bytes, one.remote.rows * 128 * 4);
+}
+
+TEST(ExpectedCounts, OfTriplesAreEntitiesByDegreeAndRelationsOfTheHead) {
+  Config config = default_config("distmult");
+  config.exchange.method = "rows";
+  config.training.step_walks = 100;
+  const GraphSize size{kNodes, kArcs, false, 20};
+  const RankPart part = expected_part(config, size, 4, 0);
+  const RankPlan plan = plan_rank(config, size, part, Device{}, 0);
+  const kernels::TileShape& tile = plan.shape.tile;
+  ASSERT_EQ(plan.shape.head_rows, 20);
+
+  const StepCounts counts = expected_counts(config, size, plan);
+
+  double others = 0;
+  for (int row = 0; row < kNodes; ++row) {
+    const double share = std::pow((row + 1) / double(kNodes), 1.0 / 3) - std::pow(row / double(kNodes), 1.0 / 3);
+    others += (1 - std::exp(-25 * tile.walk_length * 2 / 3.0 * share)) * 3 / 4;
+  }
+  EXPECT_NEAR(counts.remote.rows, others, others * 0.002) << "negatives are local";
+  EXPECT_NEAR(counts.head.rows, 20, 0.01) << "800 relations are drawn";
+  EXPECT_EQ(counts.requested_rows, 25 * (tile.walk_length + tile.shared_negatives));
+  const Offset head_bytes = 20 * (config.model.dim + 1) * 4;
+  EXPECT_EQ(traffic_of(plan, config, counts).head_bytes, double(head_bytes) * 2 * 3 / 4);
+}
+
+TEST(ExpectedCounts, HaveFewerRowsWhereNegativesComeFromTheBatch) {
+  Config config = small();
+  const GraphSize size{kNodes, kArcs, false};
+  const auto rows = [&] { return expected_counts(config, size, plan_of(config, 4)).local.rows; };
+  const double by_degree = rows();
+  config.sampler.uniform_share = 1;
+  const double uniform = rows();
+  config.sampler.in_batch_share = 1;
+
+  const StepCounts counts = expected_counts(config, size, plan_of(config, 4));
+
+  EXPECT_GT(uniform, by_degree * 1.1) << "fewer are met twice";
+  EXPECT_EQ(counts.local.rows, counts.local.centres);
+}
+
 TEST(Traffic, IsRowsTimesTheirBytes) {
   Config config = small();
   config.exchange.compression = "fp16", config.exchange.row_type = "bf16";
@@ -101,6 +156,29 @@ TEST(StepTime, IsTheLargestBoundOfAStageAndStagesOverlapOnceStale) {
   EXPECT_DOUBLE_EQ(overlapped.step_s, overlapped.stages[1].seconds() + overlapped.stages[3].seconds());
   EXPECT_EQ(overlapped.bottleneck, "push: link");
   EXPECT_EQ(overlapped.steps_per_epoch, kNodes * 10 / 100);
+}
+
+TEST(RankPlan, OfTriplesHasOneTableAndItsRelationsOnEveryRank) {
+  Config config = default_config("complex");
+  config.model.reciprocal = true;
+  config.exchange.method = "rows";
+  config.training.optimizer = "sgd";
+  const GraphSize size{kNodes, kArcs, false, 20};
+  for (const char* placement : {"cyclic", "partition"}) {
+    config.store.placement = placement;
+    const RankPart part = expected_part(config, size, 4, 3);
+    const RankPlan plan = plan_rank(config, size, part, Device{}, 0);
+    const auto bytes = [&](const std::string& purpose) {
+      Offset sum = 0;
+      for (const PlanEntry& entry : plan.entries) sum += entry.purpose == purpose ? entry.bytes : 0;
+      return sum;
+    };
+
+    EXPECT_EQ(bytes("rows: hot rows"), part.local_rows * 512);
+    EXPECT_EQ(bytes("head rows: hot rows"), 2 * 20 * 512);
+    EXPECT_EQ(bytes("centres: hot rows") + bytes("contexts: hot rows"), 0);
+    EXPECT_FALSE(plan.by_start) << "triples have no start";
+  }
 }
 
 TEST(RankPlan, TakesHotRowsFromWhatAllElseLeaves) {

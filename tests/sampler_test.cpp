@@ -7,6 +7,12 @@
 namespace gs {
 namespace {
 
+SamplerConfig with_power(double power) {
+  SamplerConfig sampler;
+  sampler.negative_power = power;
+  return sampler;
+}
+
 // -------------------------------------------------------------------------------------------------------- alias tables
 
 /// The probability of each slot that a table gives, exactly.
@@ -54,7 +60,7 @@ TEST(AliasTable, RefusesWeightsThatAreNoDistribution) {
 // --------------------------------------------------------------------------------------------------------------- walks
 
 std::vector<RowId> walks_of(TestDevice& on, const SmallGraph& graph, kernels::WalkBatch batch, bool weighted = true) {
-  const WalkTopology topology(graph.csr(), weighted, on.exec);
+  const WalkTopology topology(graph.csr(), {weighted}, on.exec);
   Values<RowId> nodes(on, batch.count * batch.length, RowId(0xABABABAB));
   on.ops.make_walks(topology.view(), batch, nodes.span(), on.exec);
   return nodes.host();
@@ -197,7 +203,7 @@ TEST_P(Negatives, MatchDegreeToThePower) {
     for (RowId k = 0; k <= node * node; ++k) arcs.push_back({node, RowId((node + k) % 9)});
   SmallGraph graph = graph_of(10, arcs);  // node 9 has no arc: never drawn
   graph.directed = false;
-  const NegativeTable table(graph.csr(), 0.75, on.exec);
+  const NegativeTable table(graph.csr(), with_power(0.75), 0, on.exec);
   Values<RowId> drawn(on, 3000 * 2 * 16, kNoRow);
 
   on.ops.draw_negatives(table.view(), {4, 1, 0, 3000, 10}, 2, 16, drawn.span(), on.exec);
@@ -213,7 +219,8 @@ TEST_P(Negatives, MatchDegreeToThePower) {
 TEST_P(Negatives, AreTheSameForAnyBatchesAndBackend) {
   const SmallGraph graph = random_graph(300, 1000, false, 6);
   TestDevice host(Backend::cpu), on(GetParam(), 3);
-  const NegativeTable host_table(graph.csr(), 0.5, host.exec), table(graph.csr(), 0.5, on.exec);
+  const NegativeTable host_table(graph.csr(), with_power(0.5), 0, host.exec),
+      table(graph.csr(), with_power(0.5), 0, on.exec);
   Values<RowId> whole(host, 100 * 7, kNoRow), first(on, 33 * 7, kNoRow), rest(on, 67 * 7, kNoRow);
 
   host.ops.draw_negatives(host_table.view(), {4, 1, 0, 100, 10}, 1, 7, whole.span(), host.exec);
@@ -228,7 +235,7 @@ TEST_P(Negatives, AreTheSameForAnyBatchesAndBackend) {
 
 TEST_P(Negatives, DirectedGraphsCountArcsThatArrive) {
   TestDevice on(GetParam());
-  const NegativeTable table(graph_of(3, {{0, 1}, {0, 2}, {1, 2}}).csr(), 1, on.exec);
+  const NegativeTable table(graph_of(3, {{0, 1}, {0, 2}, {1, 2}}).csr(), with_power(1), 0, on.exec);
   Values<RowId> drawn(on, 6000, kNoRow);
 
   on.ops.draw_negatives(table.view(), {4, 1, 0, 6000, 10}, 1, 1, drawn.span(), on.exec);

@@ -8,7 +8,7 @@ namespace gs {
 namespace {
 
 std::vector<RowId> walks_of(TestDevice& on, const SmallGraph& graph, const kernels::WalkBatch& batch, bool weighted) {
-  const WalkTopology topology(graph.csr(), weighted, on.exec);
+  const WalkTopology topology(graph.csr(), {weighted}, on.exec);
   Values<RowId> nodes(on, batch.count * batch.length, RowId(0xABABABAB));
   on.ops.make_walks(topology.view(), batch, nodes.span(), on.exec);
   return nodes.host();
@@ -33,7 +33,7 @@ std::vector<RowId> walks_over_parts(TestDevice& on, const SmallGraph& graph, con
                                     bool weighted, RowId parts) {
   std::vector<WalkTopology> topologies;
   for (RowId part = 0; part < parts; ++part)
-    topologies.emplace_back(part_of(graph, part, parts).csr(), weighted, on.exec);
+    topologies.emplace_back(part_of(graph, part, parts).csr(), WalkRule{weighted}, on.exec);
   std::vector<RowId> nodes(std::size_t(batch.count * batch.length), kNoRow);
   const auto place = [&](Offset walk, int step) -> RowId& { return nodes[std::size_t(walk * batch.length + step)]; };
   const auto n = std::uint64_t(graph.csr().num_nodes());
@@ -103,7 +103,7 @@ void expect_moves_along(TestDevice& on, const kernels::WalkGraph& graph, const k
 TEST_P(Walkers, AreKeyedByTheirOwnStep) {
   TestDevice on(GetParam());
   const SmallGraph graph = random_graph(50, 600, false, 8);
-  const WalkTopology topology(graph.csr(), false, on.exec);
+  const WalkTopology topology(graph.csr(), {false}, on.exec);
   const kernels::WalkBatch batch{5, 2, 0, 80, 12};
 
   expect_moves_along(on, topology.view(), batch, walks_of(on, graph, batch, false));
@@ -115,7 +115,7 @@ TEST_P(Walkers, LeaveNodesWhoseDegreeStandsInTheOffsets) {
   const kernels::WalkBatch batch{5, 2, 0, 80, 12};
   for (const bool weighted : {false, true}) {
     const SmallGraph graph = random_graph(50, 600, true, 8);
-    const WalkTopology topology(graph.csr(), weighted, on.exec);
+    const WalkTopology topology(graph.csr(), {weighted}, on.exec);
     std::vector<kernels::PackedArcs> words;
     for (Offset row = 0; row < 50; ++row)
       words.push_back(kernels::kManyArcs << kernels::kFirstArcBits | std::uint64_t(graph.offsets[std::size_t(row)]));

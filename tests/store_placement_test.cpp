@@ -17,11 +17,11 @@ std::vector<Placement> placements(const Config& config, const Csr& graph, int ra
   return all;
 }
 
-/// Every row has one owner and one local row there, and all ways back lead to it.
-void expect_bijection(const Placement& placement, Offset rows) {
+/// Every node's row has one owner and one local row there, and all ways back lead to it.
+void expect_bijection(const Placement& placement, Offset nodes) {
   const kernels::Owners owners = placement.owners();
   std::set<std::pair<int, RowId>> places;
-  for (Offset row = 0; row < rows; ++row) {
+  for (Offset row = placement.dense_rows(); row < placement.rows(); ++row) {
     const int owner = owners.owner(RowId(row));
     const RowId local = owners.local_row(RowId(row));
     ASSERT_GE(owner, 0);
@@ -36,7 +36,8 @@ void expect_bijection(const Placement& placement, Offset rows) {
     for (Offset local = 1; local < placement.rows_of(owner); ++local)  // ascending: by degree
       ASSERT_LT(placement.sequence_of(owner)[local - 1], placement.sequence_of(owner)[local]);
   }
-  EXPECT_EQ(sum, rows);
+  EXPECT_EQ(sum, nodes);
+  EXPECT_EQ(placement.nodes(), nodes);
 }
 
 /// Two complete graphs of `size` nodes, the lower rows and the upper ones, and one edge between them.
@@ -124,6 +125,43 @@ TEST(Placement, PartitionTakesGraphsThatMetisDoesNot) {
       const Csr graph = graphs[g].csr();
       expect_bijection(placements(with_placement("partition"), graph, ranks)[0], graph.num_nodes());
     }
+}
+
+TEST(Placement, DenseRowsComeBeforeTheNodesAndChangeNoNodesPlace) {
+  constexpr Offset kRelations = 5;
+  const SmallGraph graph = random_graph(60, 400, false, 1);
+  Csr with_relations = graph.csr();
+  with_relations.num_relations = kRelations;
+  for (const char* kind : {"cyclic", "partition"}) {
+    Config config = with_placement(kind);
+    const Placement plain = placements(config, with_relations, 3)[1];
+    config.model.kind = "transe";
+
+    const Placement dense = placements(config, with_relations, 3)[1];
+
+    EXPECT_EQ(plain.dense_rows(), 0) << "no relations in this model";
+    EXPECT_EQ(dense.dense_rows(), kRelations);
+    EXPECT_EQ(dense.rows(), kRelations + 60);
+    expect_bijection(dense, 60);
+    for (RowId node = 0; node < 60; ++node) {
+      EXPECT_EQ(dense.owners().owner(kRelations + node), plain.owners().owner(node));
+      EXPECT_EQ(dense.owners().local_row(kRelations + node), plain.owners().local_row(node));
+    }
+    EXPECT_EQ(dense.part_of(1, with_relations).local_arcs, plain.part_of(1, with_relations).local_arcs);
+    EXPECT_EQ(dense.part_of(1).rows(), kRelations + 60);
+    EXPECT_EQ(dense.balance(with_relations).inside_share, plain.balance(with_relations).inside_share);
+    EXPECT_EQ(dense.balance(with_relations).most_arcs, plain.balance(with_relations).most_arcs);
+  }
+}
+
+TEST(Placement, AReciprocalModelHasTwoRowsARelation) {
+  Config config;
+  config.model.kind = "complex";
+  EXPECT_EQ(dense_rows_of(config, 7), 7);
+  config.model.reciprocal = true;
+  EXPECT_EQ(dense_rows_of(config, 7), 14);
+  config.model.kind = "deepwalk";
+  EXPECT_EQ(dense_rows_of(config, 7), 0);
 }
 
 TEST(Placement, RolesNameTheRanks) {

@@ -1,7 +1,9 @@
 // Sharded tables: what is fetched, what a push changes, where rows lie.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "graphscale/store.hpp"
@@ -15,12 +17,18 @@ namespace {
 constexpr Offset kNodes = 301, kWalks = 6;  // walks of a rank
 constexpr int kDim = 20;
 constexpr std::uint64_t kSeed = 7;
+constexpr float kDenseScale = 0.5f;
+constexpr int kDenseColumns = 12;  // that dense rows start with
 
 struct Case {
   int ranks = 1;
-  const char* name = "";
+  std::string name{};
   std::function<void(Config&)> change = [](Config&) {};
   bool asks_one_owner = false;  // every row is owner 0's
+  bool one_table = false;
+  Offset dense_rows = 0;
+
+  Offset rows() const { return dense_rows + kNodes; }
 };
 
 Config config_of(const Case& c) {
@@ -32,15 +40,22 @@ Config config_of(const Case& c) {
   return config;
 }
 
+Placement placement_of(const Case& c, Config config, Csr graph, Comm& comm) {
+  if (c.dense_rows > 0) config.model.kind = "distmult", graph.num_relations = c.dense_rows;
+  return Placement::make(config, graph, comm);
+}
+
 /// One rank's end of the tables, with a step whose walks and negatives are drawn at random; ranks have 0, 1, 2 ... of
 /// kWalks walks, so that some have none.
 struct Rank {
   Rank(const Case& c, const SmallGraph& graph, Comm& comm)
       : config(config_of(c)),
-        placement(Placement::make(config, graph.csr(), comm)),
+        placement(placement_of(c, config, graph.csr(), comm)),
         exec{{}, 1, nullptr, &ledger},
         rank(comm.rank()) {
-    TablesShape shape = tables_shape(config, kNodes, kWalks);
+    shape = tables_shape(config, kNodes, kWalks, c.dense_rows);
+    shape.one_table = c.one_table;
+    shape.dense_scale = kDenseScale, shape.dense_columns = kDenseColumns;
     shape.hot_rows = config.store.hot_rows < 0 ? kNodes : config.store.hot_rows;
     tables = std::make_unique<ShardedTables>(shape, placement, kSeed, comm, comm, host, exec);
     step = tables->make_step();
@@ -50,11 +65,13 @@ struct Rank {
     std::uint64_t draws = 0;
     const auto fill = [&](Span<RowId> rows) {
       for (RowId& row : rows)
-        row = RowId(below(draw(kSeed, 1, draws++, std::uint32_t(rank), Draw::edge).low(), kNodes));
+        row = RowId(below(draw(kSeed, 1, draws++, std::uint32_t(rank), Draw::edge).low(), std::uint64_t(c.rows())));
       for (RowId& row : rows)
         if (c.asks_one_owner) row -= row % RowId(c.ranks);
     };
     fill(step->batch.nodes()), fill(step->batch.negatives());
+    for (Offset i = 1; c.dense_rows > 0 && i < step->batch.nodes().size; i += 3)
+      step->batch.nodes()[i] %= RowId(c.dense_rows);  // as the relations of triples
     if (walks > 0) step->batch.nodes()[4] = kNoRow;  // a walk that ended early
     const std::vector<Offset> ends =
         config.training.deterministic && walks > 0 ? std::vector<Offset>{walks / 2, walks} : std::vector<Offset>{};
@@ -65,6 +82,7 @@ struct Rank {
   MemoryLedger ledger{Device{}}, host{Device{}, true};
   Placement placement;
   Exec exec;
+  TablesShape shape;
   int rank;
   std::unique_ptr<ShardedTables> tables;
   std::unique_ptr<StepRows> step;
@@ -76,38 +94,56 @@ float gradient_at(int rank, RowId row, int column, bool is_centre) {
          0.5f;
 }
 
-/// The vectors that a table of one rank starts with.
-std::vector<float> first_centres() {
-  std::vector<float> values(std::size_t(kNodes * padded_stride(kDim)), 0.0f);
+/// The vectors that a table of one rank starts with: those of all centres, or of the one table.
+std::vector<float> first_rows(const Case& c) {
+  const Offset stride = padded_stride(kDim);
+  std::vector<float> values(std::size_t(c.rows() * stride), 0.0f);
   MemoryLedger ledger{Device{}};
   const Exec exec{{}, 1, nullptr, &ledger};
-  const Rows<float> rows(values.data(), kNodes, kDim, padded_stride(kDim));
-  kernels::ops(exec).initialize_rows(rows, {}, SkipGram::initial_scale(kDim), kSeed, exec);
+  const Rows<float> dense(values.data(), c.dense_rows, kDenseColumns, stride);
+  const Rows<float> nodes(values.data() + c.dense_rows * stride, kNodes, kDim, stride);
+  kernels::ops(exec).initialize_rows(dense, {}, kDenseScale, kSeed, exec);
+  kernels::ops(exec).initialize_rows(nodes, {RowId(c.dense_rows)}, ModelShape::skip_gram(kNodes, kDim).initial_scale,
+                                     kSeed, exec);
   return values;
 }
 
 /// All centre vectors, on rank 0, gathered in two uneven blocks.
-std::vector<float> gathered(ShardedTables& tables, int rank) {
-  std::vector<float> values(std::size_t(rank == 0 ? kNodes * kDim : 0));
-  for (const auto& [first, count] : {std::pair<Offset, Offset>{0, 40}, {40, kNodes - 40}})
+std::vector<float> gathered(ShardedTables& tables, int rank, Offset rows) {
+  std::vector<float> values(std::size_t(rank == 0 ? rows * kDim : 0));
+  for (const auto& [first, count] : {std::pair<Offset, Offset>{0, 40}, {40, rows - 40}})
     tables.gather_centres(first, {rank == 0 ? values.data() + first * kDim : nullptr, count, kDim, kDim});
   return values;
 }
 
+/// Every way to lay rows out and to split roles, for the tables of every kind of model.
 const std::vector<Case> kCases = [] {
   std::vector<Case> cases;
-  for (const int ranks : {1, 2, 3, 8}) {
-    cases.push_back({ranks, "Cyclic"});
-    cases.push_back({ranks, "Partition", [](Config& c) { c.store.placement = "partition"; }});
-    cases.push_back({ranks, "Head", [](Config& c) { c.store.replicated_rows = 5; }});
-    cases.push_back({ranks, "Allreduce", [](Config& c) { c.exchange.method = "allreduce"; }});
-    cases.push_back({ranks, "ColdRows", [](Config& c) { c.store.hot_rows = 2; }});
-    cases.push_back({ranks, "Slices", [](Config& c) { c.training.deterministic = true; }});
-  }
-  cases.push_back({8, "MoreThanThereIsRoomFor", [](Config&) {}, true});
-  cases.push_back({3, "OneComputes", [](Config& c) { c.ranks.compute = "1"; }});
-  cases.push_back({3, "OneStores", [](Config& c) { c.ranks.storage = "2"; }});
-  cases.push_back({4, "Apart", [](Config& c) { c.ranks.storage = "0,2", c.ranks.compute = "1,3"; }});
+  const auto add = [&](const std::string& model, bool one_table, Offset dense_rows) {
+    const auto on = [&](int ranks, const char* name, std::function<void(Config&)> change, bool asks_one_owner = false) {
+      cases.push_back({ranks, model + name, std::move(change), asks_one_owner, one_table, dense_rows});
+    };
+    for (const int ranks : {1, 2, 3, 8}) {
+      on(ranks, "Cyclic", [](Config&) {});
+      on(ranks, "Partition", [](Config& c) { c.store.placement = "partition"; });
+      on(ranks, "Head", [](Config& c) { c.store.replicated_rows = 5; });
+      on(ranks, "Allreduce", [](Config& c) { c.exchange.method = "allreduce"; });
+      on(ranks, "ColdRows", [](Config& c) { c.store.hot_rows = 2; });
+      on(ranks, "Slices", [](Config& c) { c.training.deterministic = true; });
+      on(ranks, "Feedback",
+         [](Config& c) { c.exchange.compression = "topk", c.exchange.keep_share = 1, c.exchange.feedback_rows = 100; });
+    }
+    on(3, "OneComputes", [](Config& c) { c.ranks.compute = "1"; });
+    on(3, "OneStores", [](Config& c) { c.ranks.storage = "2"; });
+    on(4, "Apart", [](Config& c) { c.ranks.storage = "0,2", c.ranks.compute = "1,3"; });
+    if (dense_rows == 0)
+      on(
+          8, "MoreThanThereIsRoomFor", [](Config&) {}, true);
+  };
+  add("TwoTables", false, 0);
+  add("OneTable", true, 0);
+  add("OneTableWithDenseRows", true, 11);
+  cases.push_back({3, "TwoTablesWithDenseRows", [](Config& c) { c.store.replicated_rows = 5; }, false, false, 11});
   return cases;
 }();
 
@@ -117,7 +153,8 @@ class Tables : public testing::TestWithParam<Case> {
 };
 
 TEST_P(Tables, FetchTheRowsAsTheirOwnersHoldThem) {
-  const std::vector<float> first = first_centres();
+  const bool one_table = GetParam().one_table;
+  const std::vector<float> first = first_rows(GetParam());
 
   run_on_ranks(GetParam().ranks, [&](Comm& comm) {
     Rank r(GetParam(), graph_, comm);
@@ -125,20 +162,20 @@ TEST_P(Tables, FetchTheRowsAsTheirOwnersHoldThem) {
 
     const Batch& batch = r.step->batch;
     const Rows<float> centres = r.step->rows(r.step->centres), contexts = r.step->rows(r.step->contexts);
-    for (const RowId slot : batch.node_slots()) {
-      if (slot == kNoRow) continue;
-      const RowId row = batch.rows()[slot];
-      for (int c = 0; c < kDim; ++c) {
-        ASSERT_EQ(centres(slot, c), first[std::size_t(Offset(row) * padded_stride(kDim) + c)]) << row;
-        ASSERT_EQ(contexts(slot, c), 0.0f);
-      }
-    }
+    const auto first_at = [&](Offset slot, int column) {
+      return first[std::size_t(Offset(batch.rows()[slot]) * padded_stride(kDim) + column)];
+    };
+    for (const RowId slot : batch.node_slots())
+      for (int c = 0; slot != kNoRow && c < kDim; ++c) ASSERT_EQ(centres(slot, c), first_at(slot, c)) << slot;
+    for (Offset slot = 0; slot < batch.slots(); ++slot)
+      for (int c = 0; c < kDim; ++c) ASSERT_EQ(contexts(slot, c), one_table ? first_at(slot, c) : 0.0f) << slot;
   });
 }
 
 TEST_P(Tables, TakeTheSumOfAllRanksGradientsAndChangeNoOtherRow) {
   constexpr float kRate = 0.25f;
-  const std::vector<float> first = first_centres();
+  const bool one_table = GetParam().one_table;
+  const std::vector<float> first = first_rows(GetParam());
   std::vector<double> expected(first.begin(), first.end());
   std::mutex mutex;
   std::vector<float> result;
@@ -156,10 +193,13 @@ TEST_P(Tables, TakeTheSumOfAllRanksGradientsAndChangeNoOtherRow) {
       for (Offset slot = 0; slot < batch.slots(); ++slot)
         for (int c = 0; c < kDim; ++c) {
           const RowId row = batch.rows()[slot];
-          gradients.contexts(slot, c) = gradient_at(r.rank, row, c, false);
+          double& of_row = expected[std::size_t(Offset(row) * padded_stride(kDim) + c)];
+          const float as_context = gradient_at(r.rank, row, c, false), as_centre = gradient_at(r.rank, row, c, true);
+          gradients.contexts(slot, c) += as_context;
+          if (one_table) of_row -= kRate * as_context;
           if (!centre_slots.count(RowId(slot))) continue;
-          gradients.centres(slot, c) = gradient_at(r.rank, row, c, true);
-          expected[std::size_t(Offset(row) * padded_stride(kDim) + c)] -= kRate * gradients.centres(slot, c);
+          gradients.centres(slot, c) += as_centre;
+          of_row -= kRate * as_centre;
         }
     }
     kernels::UpdateRule rule;
@@ -168,18 +208,19 @@ TEST_P(Tables, TakeTheSumOfAllRanksGradientsAndChangeNoOtherRow) {
 
     for (const Buffer<float>* sums : {&r.step->centre_gradients, &r.step->context_gradients})
       for (const float value : sums->span()) ASSERT_EQ(value, 0.0f) << "a gradient was left";
-    std::vector<float> values = gathered(*r.tables, r.rank);
+    std::vector<float> values = gathered(*r.tables, r.rank, GetParam().rows());
     if (r.rank == 0) result = std::move(values);
   });
 
-  constexpr double kTolerance = 1e-6;  // float sums of at most 8 values below 1
-  for (Offset row = 0; row < kNodes; ++row)
+  constexpr double kTolerance = 2e-6;  // float sums of at most 16 values below 1
+  for (Offset row = 0; row < GetParam().rows(); ++row)
     for (int c = 0; c < kDim; ++c)
       ASSERT_NEAR(result[std::size_t(row * kDim + c)], expected[std::size_t(row * padded_stride(kDim) + c)], kTolerance)
           << "row " << row;
 }
 
 TEST_P(Tables, ShowEveryRankWhatTheLastPushDid) {
+  const std::vector<float> first = first_rows(GetParam());
   kernels::UpdateRule rule;
   rule.learning_rate = 1;
 
@@ -192,18 +233,43 @@ TEST_P(Tables, ShowEveryRankWhatTheLastPushDid) {
     r.tables->push(*r.step, rule);
     r.tables->fetch(*r.step, {});
 
-    // A context's column 0 is now minus the number of slots, over all ranks, that held its row.
-    std::vector<Offset> held(std::size_t(kNodes), 0);
+    // A context's column 0 is now less by the number of slots, over all ranks, that held its row.
+    std::vector<Offset> held(std::size_t(GetParam().rows()), 0);
     for (const RowId row : batch.rows()) ++held[row];
     comm.all_reduce(Span<Offset>(held));
     const Rows<float> contexts = r.step->rows(r.step->contexts);
-    for (Offset slot = 0; slot < batch.slots(); ++slot)
-      ASSERT_EQ(contexts(slot, 0), -float(held[batch.rows()[slot]])) << "row " << batch.rows()[slot];
+    for (Offset slot = 0; slot < batch.slots(); ++slot) {
+      const RowId row = batch.rows()[slot];
+      const float before = GetParam().one_table ? first[std::size_t(Offset(row) * padded_stride(kDim))] : 0.0f;
+      ASSERT_EQ(contexts(slot, 0), before - float(held[row])) << "row " << row;
+    }
+  });
+}
+
+TEST_P(Tables, HoldWhatTheirSizeSays) {
+  run_on_ranks(GetParam().ranks, [&](Comm& comm) {
+    const Rank r(GetParam(), graph_, comm);
+    const RankPart part = r.placement.part_of(r.rank);
+    const TablesSize size(r.shape, part, Device{});
+    std::map<std::string, Offset> on_device, on_host;
+    for (const std::vector<MemoryNeed>& needs : {size.tables(r.shape), size.step(r.shape, part, Device{})})
+      for (const MemoryNeed& need : needs)
+        if (need.bytes > 0) (need.on_host ? on_host : on_device)[need.purpose] += need.bytes;
+
+    const auto held = [](const MemoryLedger& ledger) {
+      std::map<std::string, Offset> bytes = ledger.held();
+      std::erase_if(bytes, [](const auto& entry) { return entry.second == 0; });
+      return bytes;
+    };
+    EXPECT_EQ(held(r.ledger), on_device);
+    EXPECT_EQ(held(r.host), on_host);
+    EXPECT_EQ(on_device.count("centres: hot rows") + on_device.count("head centres: hot rows") > 0,
+              !GetParam().one_table && part.stores);
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Tables, testing::ValuesIn(kCases),
-                         [](const auto& info) { return cat(info.param.name, info.param.ranks); });
+                         [](const auto& info) { return cat(info.param.name, "On", info.param.ranks); });
 
 // ------------------------------------------------------------------------------------------------------------ others
 
@@ -260,6 +326,58 @@ TEST(TablesOfRanks, GrowWhereAStepAsksOneOwnerForMoreThanWasPlanned) {
     r.tables->fetch(*r.step, {});
     EXPECT_EQ(r.ledger.peak_bytes(), grown) << "once";
   });
+}
+
+TEST(TablesOfRanks, OfOneTableMoveARowOnce) {
+  const SmallGraph graph = random_graph(kNodes, 300, false, 3);
+  const Case c{2, "", [](Config&) {}, false, true, 11};
+  std::vector<StoreCounters> all(2);
+
+  run_on_ranks(2, [&](Comm& comm) {
+    Rank r(c, graph, comm);
+    const Offset sent = comm.traffic().sent_bytes;
+    r.tables->fetch(*r.step, {});
+    const Offset for_rows = comm.traffic().sent_bytes - sent - kCountBytes;
+    r.tables->push(*r.step, {});
+
+    const StoreCounters& counters = all[std::size_t(comm.rank())] = r.tables->counters();
+    EXPECT_EQ(counters.requested_rows, r.step->batch.requested());
+    EXPECT_EQ(counters.unique_rows, r.step->batch.slots());
+    EXPECT_GT(counters.head_rows, 0);
+    EXPECT_LE(counters.head_rows, 11);
+    EXPECT_EQ(counters.id_bytes, counters.remote_rows * 4);
+    EXPECT_EQ(counters.id_bytes + counters.row_bytes, for_rows);
+    EXPECT_EQ(counters.gradient_bytes, counters.remote_rows * (kDim + 1) * 4);
+    EXPECT_EQ(counters.head_bytes, 11 * (padded_stride(kDim) + 1) * 4) << "half of it, there and back";
+  });
+
+  EXPECT_EQ(all[0].row_bytes, all[1].remote_rows * kDim * 4);
+  EXPECT_EQ(all[0].hot_rows + all[1].hot_rows + all[0].head_rows + all[1].head_rows,
+            all[0].unique_rows + all[1].unique_rows);
+}
+
+TEST(TablesOfRanks, OfScaleZeroStartAtZero) {
+  run_on_ranks(2, [&](Comm& comm) {
+    const Placement placement = Placement::cyclic(kNodes, 2, 3);
+    MemoryLedger ledger{Device{}}, host{Device{}, true};
+    const Exec exec{{}, 1, nullptr, &ledger};
+    TablesShape shape = tables_shape(config_of({}), kNodes, kWalks, 3);
+    shape.one_table = true, shape.initial_scale = 0, shape.dense_scale = kDenseScale;
+    ShardedTables tables(shape, placement, kSeed, comm, comm, host, exec);
+
+    const std::vector<float> values = gathered(tables, comm.rank(), 3 + kNodes);
+
+    const auto is_zero = [](float value) { return value == 0 && !std::signbit(value); };
+    const auto dense = std::ptrdiff_t(comm.rank() == 0 ? 3 * kDim : 0);
+    EXPECT_TRUE(std::none_of(values.begin(), values.begin() + dense, is_zero));
+    EXPECT_TRUE(std::all_of(values.begin() + dense, values.end(), is_zero));
+  });
+}
+
+TEST(TablesOfRanks, UpdateDenseRowsAtEveryStepOrRefuse) {
+  const SmallGraph graph = random_graph(kNodes, 300, false, 3);
+  const Case c{1, "", [](Config& config) { config.store.replicate_every = 2; }, false, true, 11};
+  run_on_ranks(1, [&](Comm& comm) { EXPECT_THROW(Rank(c, graph, comm), Error); });
 }
 
 TEST(TablesOfRanks, CountRowsBytesAndHomes) {

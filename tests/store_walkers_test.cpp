@@ -12,7 +12,7 @@ namespace {
 /// Walks of a replicated graph.
 std::vector<RowId> replicated(const SmallGraph& graph, bool weighted, const kernels::WalkBatch& batch) {
   TestDevice on(Backend::cpu);
-  const WalkTopology topology(graph.csr(), weighted, on.exec);
+  const WalkTopology topology(graph.csr(), {weighted}, on.exec);
   std::vector<RowId> nodes(std::size_t(batch.count * batch.length));
   on.ops.make_walks(topology.view(), batch, nodes, on.exec);
   return nodes;
@@ -26,7 +26,7 @@ std::vector<RowId> partitioned(const SmallGraph& graph, bool weighted, const ker
     const Placement placement = Placement::make(config, graph.csr(), comm);
     MemoryLedger ledger((Device()));
     const Exec exec{{}, 1, nullptr, &ledger};
-    PartitionedTopology topology(graph.csr(), weighted, placement, comm, exec);
+    PartitionedTopology topology(graph.csr(), {weighted}, placement, comm, exec);
     const int index = placement.compute_index(comm.rank()), computing = int(placement.compute().size());
     WalkShare share;
     if (index >= 0)
@@ -111,12 +111,12 @@ TEST(PartitionedTopology, HoldsItsOwnArcsAndSendsTwelveBytesAMove) {
     const auto rank = std::size_t(comm.rank());
     const Placement placement = Placement::cyclic(100, 2);
     MemoryLedger ledger((Device()));
-    PartitionedTopology topology(graph.csr(), false, placement, comm, {{}, 1, nullptr, &ledger});
+    PartitionedTopology topology(graph.csr(), {false}, placement, comm, {{}, 1, nullptr, &ledger});
     Offset arcs = 0;
     for (Offset i = 0; i < placement.rows_of(comm.rank()); ++i)
       arcs += graph.csr().degree(placement.sequence_of(comm.rank())[i]);
     for (const auto& [purpose, bytes] : ledger.held()) held[rank] += bytes;
-    predicted[rank] = PartitionedTopology::bytes(placement.rows_of(comm.rank()), arcs, false);
+    predicted[rank] = PartitionedTopology::bytes(placement.rows_of(comm.rank()), arcs, {false});
     std::vector<RowId> nodes(50 * 9);
     const Offset before = comm.traffic().sent_bytes;
 

@@ -112,7 +112,7 @@ TEST(Trainer, OfNoEpochsHoldsTheVectorsAsDrawn) {
   Config config = small_config(5);
   config.training.epochs = 0, config.training.seed = 9;
   MemoryLedger ledger{Device{}};
-  const SkipGram untrained(100, 5, 9, Exec{Device{}, 1, nullptr, &ledger});
+  const Model untrained(ModelShape::skip_gram(100, 5), 9, Exec{Device{}, 1, nullptr, &ledger});
 
   const Trainer trainer(graph.csr(), config, Device{}, 2);
 

@@ -13,14 +13,14 @@ namespace gs {
 /// rows whose centre vector is needed too come first.
 class Batch {
  public:
-  /// capacity_walks: the most walks of a step on this rank; nodes: of the graph, bounds a slice's distinct rows;
+  /// capacity_walks: the most walks of a step on this rank; rows: of the tables, bounds a slice's distinct ones;
   /// slices: the most of a step, kSlices where training is deterministic.
-  Batch(const kernels::TileShape& shape, Offset capacity_walks, Offset nodes, const Exec& exec, int slices = 1);
+  Batch(const kernels::TileShape& shape, Offset capacity_walks, Offset rows, const Exec& exec, int slices = 1);
 
   /// The most distinct rows of a step.
-  static Offset capacity_rows(const kernels::TileShape& shape, Offset capacity_walks, Offset nodes, int slices = 1);
+  static Offset capacity_rows(const kernels::TileShape& shape, Offset capacity_walks, Offset rows, int slices = 1);
   /// Held bytes, all under the purpose "batch: rows and slots".
-  static Offset bytes(const kernels::TileShape& shape, Offset capacity_walks, Offset nodes, Device device,
+  static Offset bytes(const kernels::TileShape& shape, Offset capacity_walks, Offset rows, Device device,
                       int slices = 1);
 
   /// The step's walks, for the sampler to fill; `count` of them.

@@ -12,14 +12,27 @@ struct ModelConfig {
   int window = 10;
   bool shrink_window = true;
   double negatives = 5;
+  std::string order = "both";
+  std::string distance = "l1";
+  std::string loss = "logistic";
+  double margin = 9;
+  double adversarial = 0;
+  bool reciprocal = false;
+  std::string regularizer = "none";
+  double regularization = 0;
   std::string dtype = "fp32";
 };
 
 struct SamplerConfig {
   int walk_length = 40;
   int walks_per_node = 10;
+  double p = 1, q = 1;
+  int triples_per_tile = 32;
   int shared_negatives = 32;
   double negative_power = 0.75;
+  double uniform_share = 0;
+  double in_batch_share = 0;
+  bool filter_negatives = false;
   bool weighted = true;
   std::string negatives_from = "auto";
   std::string topology = "replicated";
@@ -110,16 +123,37 @@ struct Option {
 template <class C, class Visit>
 void each_option(C& c, Visit&& visit) {
   // clang-format off
-  visit("model.kind", c.model.kind, Option::text({"deepwalk"},
-        "what is learnt; deepwalk: skip-gram over random walks, uniform or weighted"));
+  visit("model.kind", c.model.kind, Option::text(
+        {"deepwalk", "node2vec", "line", "transe", "distmult", "complex", "rotate"},
+        "what is learnt; deepwalk: skip-gram over random walks, uniform or weighted; node2vec: over walks biased by "
+        "sampler.p and sampler.q; line: over single edges; the others: models of a knowledge graph's triples, which have "
+        "defaults of their own"));
   visit("model.dim", c.model.dim, Option::number(1, 2048, "columns",
-        "length of a node's vector"));
+        "length of a node's vector in real numbers; complex and rotate take them as dim / 2 complex ones"));
   visit("model.window", c.model.window, Option::number(1, 64, "nodes",
         "contexts on either side of a walk's node"));
   visit("model.shrink_window", c.model.shrink_window, Option::boolean(
         "draw each node's window from 1 to model.window, as word2vec does; false: always the whole window"));
   visit("model.negatives", c.model.negatives, Option::number(0.01, 1000, "a pair",
         "negatives that a positive pair is weighed against, in expectation"));
+  visit("model.order", c.model.order, Option::text({"first", "second", "both"},
+        "of line; first: neighbours have like vectors (undirected graphs); second: nodes with like neighbours do; both: "
+        "half of the columns each, either half scaled to length 1"));
+  visit("model.distance", c.model.distance, Option::text({"l1", "l2"},
+        "of transe"));
+  visit("model.loss", c.model.loss, Option::text({"logistic", "margin", "softmax"},
+        "of triples; logistic: positives and negatives each by themselves; margin: positives above negatives by "
+        "model.margin; softmax: the positive among its negatives"));
+  visit("model.margin", c.model.margin, Option::number(0, 1000, "",
+        "of the margin loss; in the logistic loss of transe and rotate the distance that scores 0"));
+  visit("model.adversarial", c.model.adversarial, Option::number(0, 100, "",
+        "negatives of triples are weighed by a softmax of their scores times this (self-adversarial); 0: equally"));
+  visit("model.reciprocal", c.model.reciprocal, Option::boolean(
+        "ask for heads by a second row of each relation"));
+  visit("model.regularizer", c.model.regularizer, Option::text({"none", "l2", "n3"},
+        "of a triple's rows, beside the loss; l2: squares, n3: cubes of moduli"));
+  visit("model.regularization", c.model.regularization, Option::number(0, 1000, "",
+        "weight of model.regularizer"));
   visit("model.dtype", c.model.dtype, Option::text({"fp32", "fp16", "bf16"},
         "how rows are kept; 16-bit rows are rounded stochastically, and trained by exchange also on one rank"));
 
@@ -127,10 +161,22 @@ void each_option(C& c, Visit&& visit) {
         "nodes in one walk, its start among them"));
   visit("sampler.walks_per_node", c.sampler.walks_per_node, Option::number(1, 1e6, "walks",
         "walks started from each node in an epoch"));
-  visit("sampler.shared_negatives", c.sampler.shared_negatives, Option::number(1, 256, "rows",
-        "negatives drawn for a tile and shared by its centres"));
+  visit("sampler.p", c.sampler.p, Option::number(1e-6, 1e6, "",
+        "of node2vec: a step back to the node before is 1 / p times as likely"));
+  visit("sampler.q", c.sampler.q, Option::number(1e-6, 1e6, "",
+        "of node2vec: a step to a node that the one before has no edge to is 1 / q times as likely"));
+  visit("sampler.triples_per_tile", c.sampler.triples_per_tile, Option::number(1, 256, "triples",
+        "triples that share negatives"));
+  visit("sampler.shared_negatives", c.sampler.shared_negatives, Option::number(1, 4096, "rows",
+        "negatives drawn for a tile and shared by its centres or triples (at most 256 by centres)"));
   visit("sampler.negative_power", c.sampler.negative_power, Option::number(0, 1, "",
         "negatives are drawn in proportion to degree to this power"));
+  visit("sampler.uniform_share", c.sampler.uniform_share, Option::number(0, 1, "of negatives",
+        "drawn uniformly instead"));
+  visit("sampler.in_batch_share", c.sampler.in_batch_share, Option::number(0, 1, "of negatives",
+        "drawn instead from the nodes that the rank's step trains"));
+  visit("sampler.filter_negatives", c.sampler.filter_negatives, Option::boolean(
+        "of triples: a negative that makes a triple of the graph is left out"));
   visit("sampler.weighted", c.sampler.weighted, Option::boolean(
         "follow edges in proportion to their weight where the graph has weights; false: uniformly"));
   visit("sampler.negatives_from", c.sampler.negatives_from, Option::text({"auto", "local", "global"},
@@ -238,10 +284,14 @@ struct Setting {
   std::string name, value, place;
 };
 
-/// Defaults, then the JSON file (empty: none), then the settings, each option once.
+/// Defaults of the model's kind, then the JSON file (empty: none), then the settings, each option once.
 /// Throws usage, before anything else is read: unknown key (with the nearest valid name), wrong type, out of range,
 /// duplicate key, contradictory options; each with its place (FILE: /model/dim or the flag). Input: FILE unreadable.
 Config read_config(const std::string& file, const std::vector<Setting>& settings);
+
+/// The options' defaults for a kind of model.
+Config default_config(const std::string& kind);
+bool is_knowledge_graph_model(const std::string& kind);  ///< transe, distmult, complex, rotate
 
 /// Throws usage where options contradict each other.
 void check_config(const Config& config);

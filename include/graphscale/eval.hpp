@@ -1,7 +1,8 @@
-// Is a table of vectors any good: node classification and link prediction.
+// Is a table of vectors any good: node classification, link prediction, ranking.
 #pragma once
 
 #include "graphscale/checkpoint.hpp"
+#include "graphscale/config.hpp"
 
 namespace gs {
 
@@ -119,5 +120,146 @@ LinkReport link_scores(Span<const double> positive, Span<const double> negative)
 /// Scores pairs, lines `node node` (further columns are not read), by dot, cosine (0 with a zero vector) or negative
 /// l2. Throws input: a line of one field, a pair in both files, a file without a pair of known names.
 LinkReport eval_link(const Embeddings& embeddings, const fs::path& positives, const fs::path& negatives, Metric metric);
+
+// ----------------------------------------------------------------------------------------------------------- ranking
+
+/// How well each entity answers a query: a knowledge graph's model, or node vectors compared with the query's node.
+struct AnswerModel {
+  kernels::TripleShape shape{};   ///< score, dim, reciprocal
+  Rows<const float> entities;     ///< [n, dim] host memory, any stride
+  Rows<const float> relations{};  ///< [relations, dim] host memory, twice as many where reciprocal; none: node vectors
+  bool cosine = false;            ///< of node vectors and their product: scaled to length 1 first, zero stays zero
+};
+
+/// Throws input: tables whose shapes do not fit the model's kind.
+AnswerModel triple_model(const ModelConfig& model, Rows<const float> entities, Rows<const float> relations);
+AnswerModel node_model(Rows<const float> nodes, Metric metric);
+
+/// Every entity's score as the query's answer [n], larger is better: what ranks compare on the CPU, bit by bit.
+/// NaN where a sum overflowed. Throws internal: entity or relation out of range.
+std::vector<float> answer_scores(const AnswerModel& model, const kernels::TripleQuery& query, int threads);
+
+/// Entities known to answer a query, ascending, none twice; called from any thread.
+using KnownLookup = std::function<Span<const RowId>(const kernels::TripleQuery&)>;
+KnownLookup known_in(const kernels::KnownTriples& triples);  ///< triples sorted by either side, as TripleIndex has them
+
+/// The known answers to both queries of each of some triples, and to no others, however many triples are known: 24
+/// bytes an asked triple, 4 an answer (12 while they are gathered, 8 more for each time that one is repeated).
+class KnownAnswers {
+ public:
+  explicit KnownAnswers(const Triples& asked);  ///< they are known themselves
+  void add(RowId head, RowId relation, RowId tail);
+  void finish();                                                       ///< ends adding; answers are asked for after it
+  Span<const RowId> answers(const kernels::TripleQuery& query) const;  ///< none for a query of no asked triple
+  KnownLookup lookup() const {
+    return [this](const kernels::TripleQuery& query) { return answers(query); };
+  }
+
+ private:
+  Offset place_of(const kernels::TripleQuery& query) const;  // -1: not asked
+  std::vector<std::uint64_t> tail_keys_, head_keys_;         // entity, relation; ascending; heads' places come second
+  std::vector<std::pair<std::uint32_t, RowId>> gathered_;    // place, answer
+  std::vector<Offset> offsets_;                              // [places + 1]
+  std::vector<RowId> answers_;
+};
+
+struct RankOptions {
+  /// Entities sampled for each query, with replacement, instead of all; 0: all. 64 triples in a row share a sample for
+  /// their heads and one for their tails. A sampled entity that is the answer, or (filtered) known, does not count.
+  Offset negatives = 0;
+  Span<const double> degrees{};  ///< [n] sampled in proportion to these; empty: uniformly
+  std::uint64_t seed = 1;
+  /// Queries and entities scored at a time, 0: chosen by device. Ranks do not depend on them.
+  Offset query_block = 0, entity_block = 0;
+};
+
+/// Where an answer stands among the other candidates of its query.
+struct AnswerPlace {
+  std::uint32_t above = 0, ties = 0;
+  double rank() const { return 1 + above + ties / 2.0; }  ///< the mean over the orders of equal scores
+};
+struct AnswerPlaces {
+  AnswerPlace raw, filtered;  ///< filtered: known answers are no candidates
+};
+struct RankedTriples {
+  std::vector<AnswerPlaces> heads, tails;  ///< [triples], of (?, relation, tail) and (head, relation, ?)
+  Offset nan_answers = 0;                  ///< answers without a score: behind all their candidates
+  Offset nan_scores = 0;                   ///< of all scores: behind every number
+};
+
+/// Ranks every triple's head and tail among all entities, or a sample. The same for any threads and blocks on one kind
+/// of device.
+///
+/// Moves    on a GPU 4 bytes a score back, and the entities once for each block of queries: 4 dim / 1024 bytes a score
+/// Memory   rank_bytes of exec.ledger (pinned host memory not among them on a GPU), 32 bytes a triple, and 12 bytes an
+///          entity where sampled by degree
+/// Throws   memory; internal: a row out of range
+RankedTriples rank_triples(const AnswerModel& model, const Triples& triples, const KnownLookup& known,
+                           const RankOptions& options, const Exec& exec, Progress* progress = nullptr);
+Offset rank_bytes(const AnswerModel& model, Offset triples, const RankOptions& options, const Exec& exec);
+Offset rank_score_count(Offset triples, Offset entities, const RankOptions& options);  ///< what progress counts
+
+/// Means over queries.
+struct RankScores {
+  Offset queries = 0;
+  double mrr = 0, mean_rank = 0, hits_at_1 = 0, hits_at_3 = 0, hits_at_10 = 0;
+};
+struct SideScores {
+  RankScores both, head, tail;
+};
+struct RankReport {
+  Offset triples = 0;                  ///< ranked, and those that count as worst
+  Offset entities = 0;                 ///< in the table
+  Offset negatives = 0;                ///< sampled for each query; 0: all entities
+  Offset unseen_triples = 0;           ///< with a name that has no row
+  Offset unseen_entity_triples = 0;    ///< of those
+  Offset unseen_relation_triples = 0;  ///< of those, too; one may be in both
+  bool unseen_worst = false;           ///< they have the last rank; else they are left out
+  Offset nan_answers = 0, nan_scores = 0;
+  SideScores filtered, raw;
+  std::vector<std::pair<std::string, RankScores>> relations;  ///< filtered, both sides; by descending queries
+};
+
+/// The means over `ranked` and `worst` more triples, both of whose ranks are the last, behind every candidate.
+/// Summed in the order of the triples. Leaves names and counts of unseen triples to others.
+RankReport mean_ranks(const RankedTriples& ranked, Offset worst = 0, Offset last_rank = 1);
+/// Filtered means of both sides, a relation each.
+std::vector<RankScores> relation_ranks(const RankedTriples& ranked, const Triples& triples, Offset relations);
+
+/// A finished run of a knowledge graph's model: RUN/config.json, RUN/embeddings, RUN/relations.
+class TripleRun {
+ public:
+  static bool is_at(const fs::path& run);  ///< config.json is there and tells of such a model
+  /// Throws input: no such run; what Embeddings::open and triple_model throw.
+  static TripleRun open(const fs::path& run);
+
+  const AnswerModel& model() const { return model_; }
+  const Embeddings& entities() const { return entities_; }
+  const NodeNames& relations() const { return *relations_; }  ///< without the reciprocal ones
+
+ private:
+  AnswerModel model_;
+  Embeddings entities_, relation_table_;
+  std::shared_ptr<NodeNames> relations_;
+};
+
+/// What is ranked, and what is known. Triples: lines `head relation tail`; of node vectors pairs: lines `node node`,
+/// further columns not read.
+struct RankFiles {
+  fs::path test;                ///< known, too
+  std::vector<fs::path> known;  ///< train, valid
+  fs::path graph;               ///< a store whose triples or arcs are known, too; may be empty
+  bool directed = false;        ///< of pairs: (u, v) known says nothing of (v, u); a directed store decides it itself
+  bool unseen_worst = false;    ///< triples with unseen names get the last rank instead of being left out
+  bool by_degree = false;       ///< sample in proportion to an entity's known triples, those of `test` not counted
+  bool by_relation = false;
+};
+
+/// Throws input: what TripleRun::open, read_triples and Graph::open do, a file without a triple of known names;
+/// usage: by_degree without known files or graph, by_relation of pairs.
+/// options.degrees is not read.
+RankReport eval_rank(const TripleRun& run, const RankFiles& files, const RankOptions& options, const Exec& exec);
+RankReport eval_rank(const Embeddings& nodes, Metric metric, const RankFiles& files, const RankOptions& options,
+                     const Exec& exec);
 
 }  // namespace gs

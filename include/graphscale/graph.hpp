@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "graphscale/files.hpp"
+#include "kernels/views.hpp"
 
 namespace gs {
 
@@ -14,6 +15,10 @@ struct Csr {
   Span<const RowId> targets;   ///< [arcs]
   Span<const float> weights;   ///< [arcs], or empty: every arc weighs 1
   bool directed = false;
+  /// [arcs], or empty: of a knowledge graph, each triple an arc from head to tail; arcs of a head ascend by (tail,
+  /// relation), none twice.
+  Span<const RowId> relations{};
+  Offset num_relations = 0;
 
   Offset num_nodes() const { return offsets.size ? offsets.size - 1 : 0; }
   Offset num_arcs() const { return targets.size; }
@@ -54,6 +59,9 @@ struct IngestOptions {
   /// Default: undirected, except that general MatrixMarket files alone make a directed graph.
   std::optional<bool> directed;
   bool weighted = false;  ///< read the third column as the edge's weight
+  /// Read exactly three columns, head, relation, tail, into a graph with relations: always directed, unweighted, each
+  /// triple once; `directed` = false, `weighted` or `duplicates` with it throw usage.
+  bool triples = false;
   /// Default: sum where weighted, else first. An explicit sum of unweighted edges makes their number the weight.
   std::optional<Duplicates> duplicates;
   bool keep_self_loops = true;  ///< false: they are dropped, their nodes stay
@@ -64,7 +72,7 @@ struct IngestOptions {
   int threads = 1;
 };
 
-/// What was read, and what became of it. Edges are counted as the input wrote them, not as arcs.
+/// What was read, and what became of it. Edges (or triples) are counted as the input wrote them, not as arcs.
 struct IngestCounts {
   Offset bytes = 0;               ///< of the files, as on disk
   Offset lines = 0;               ///< all lines of text inputs
@@ -89,12 +97,18 @@ struct BuiltGraph {
   std::vector<std::uint64_t> name_numbers;
   std::vector<char> name_bytes;
   std::vector<Offset> name_bounds;
+  /// Of a knowledge graph, else empty: see Csr. Names of relations are bytes even where all are integers.
+  std::vector<RowId> relations;
+  std::vector<char> relation_bytes;
+  std::vector<Offset> relation_bounds;  ///< [relations + 1]
 
-  Csr csr() const { return {offsets, targets, weights, directed}; }
+  Offset num_relations() const { return relation_bounds.empty() ? 0 : Offset(relation_bounds.size()) - 1; }
+  Csr csr() const { return {offsets, targets, weights, directed, relations, num_relations()}; }
 };
 
 /// Edge lists, MatrixMarket and .npy pairs (told by their first bytes), any compression, into rows numbered by
-/// descending degree (out plus in where directed), ties by name (integers first, by value, then others by bytes).
+/// descending degree (out plus in where directed), ties by name (integers first, by value, then others by bytes);
+/// relations by descending number of triples, ties likewise.
 /// The result is the same for any order of lines and number of threads (`first` alone looks at line order).
 /// Throws input with file and line; memory where the edges cannot fit.
 BuiltGraph ingest(const std::vector<fs::path>& files, const IngestOptions& options, IngestCounts& counts);
@@ -102,8 +116,9 @@ BuiltGraph ingest(const std::vector<fs::path>& files, const IngestOptions& optio
 /// Edges as pairs of provisional ids: numbers in [0, nodes) in any order.
 struct EdgeList {
   std::vector<RowId> from, to;
-  std::vector<float> weight;  ///< as long as `from`, or empty
-  bool both_ways = false;     ///< each edge is two arcs even where the graph is directed (a symmetric matrix)
+  std::vector<float> weight;    ///< as long as `from`, or empty
+  bool both_ways = false;       ///< each edge is two arcs even where the graph is directed (a symmetric matrix)
+  std::vector<RowId> relation;  ///< as long as `from`, or empty: provisional ids of relations, too; no weights then
 };
 
 // ------------------------------------------------------------------------------------------------------------- store
@@ -111,6 +126,8 @@ struct EdgeList {
 // STORE/v0001/{meta.json, offsets.npy, targets.npy, weights.npy, name_numbers.npy | name_bytes.npy + name_bounds.npy}
 // and STORE/CURRENT, a text file that holds the current version's name. A version is written under another name and
 // renamed into place; publishing and rollback then rename a new CURRENT over the old one and change nothing else.
+// A knowledge graph's version also has {relations.npy, relation_bytes.npy, relation_bounds.npy}. Its format is 2, so
+// that programs that know no relations refuse it; without relations it is 1.
 
 struct GraphStatistics {
   Offset self_loops = 0;         ///< arcs from a node to itself
@@ -135,6 +152,7 @@ void each_statistic(S& s, Visit&& visit) {
 struct VersionInfo {
   std::string id, created, parent, source, content_hash;  ///< created: UTC, ISO 8601; parent: empty for the first
   Offset num_nodes = 0, num_arcs = 0;
+  Offset num_relations = 0;  ///< 0: no knowledge graph
   bool directed = false, weighted = false, current = false;
   GraphStatistics statistics;
   std::string damage;  ///< why its meta.json cannot be used; empty where it can
@@ -143,19 +161,20 @@ struct VersionInfo {
 class Graph {
  public:
   /// Maps the current version, or the one named ("v0002"). Throws input: no store there, unknown version, a missing or
-  /// damaged array (size, offsets not ascending, target out of range, weight not finite), a newer format than this
-  /// program's. Reads every array once. The graph stays usable while other versions are published.
+  /// damaged array (size, offsets not ascending, target or relation out of range, weight not finite), a newer format
+  /// than this program's. Reads every array once. The graph stays usable while other versions are published.
   static Graph open(const fs::path& store, const std::string& version = "");
 
   Csr csr() const { return csr_; }
   const NodeNames& names() const { return *names_; }
+  const NodeNames& relation_names() const { return *relation_names_; }  ///< none where the graph has no relations
   const VersionInfo& info() const { return info_; }
-  BuiltGraph copy_names() const;  ///< a graph in memory with these names and no arcs
+  BuiltGraph copy_names() const;  ///< a graph in memory with these names of nodes, no relations and no arcs
 
  private:
   std::map<std::string, NpyArray> arrays_;  // by file name
   Csr csr_;
-  std::shared_ptr<NodeNames> names_;
+  std::shared_ptr<NodeNames> names_, relation_names_;
   VersionInfo info_;
 };
 
@@ -193,9 +212,47 @@ void generate_edges(const GeneratorOptions& options, Offset first, Span<RowId> f
 BuiltGraph generate(const GeneratorOptions& options);
 
 /// Provisional ids to final rows: the last part of ingest and generate. `names` holds the names by provisional id, as
-/// numbers or bytes, and no arcs. Of `options` only directed, duplicates, keep_self_loops and threads are read.
+/// numbers or bytes, those of relations likewise, and no arcs. Of `options` only directed, duplicates, keep_self_loops
+/// and threads are read, duplicates not where edges have relations: an edge is there once with each relation.
 /// Throws memory where the arrays do not fit; input where a node has 2^32 arcs or a summed weight overflows a float.
 BuiltGraph build_graph(EdgeList edges, BuiltGraph names, const IngestOptions& options, IngestCounts& counts);
+
+// ----------------------------------------------------------------------------------------------------- known triples
+
+/// Triples by their numbers in a graph, such as the rows of a validation or test file.
+struct Triples {
+  std::vector<RowId> heads, relations, tails;  ///< in the order of the file
+  /// Lines that name what the graph does not have; they are not among the triples. A line may count in both.
+  Offset left_out = 0, unknown_entity_lines = 0, unknown_relation_lines = 0;
+  std::vector<std::string> unknown_entities, unknown_relations;  ///< the first few of them, none twice
+
+  Offset size() const { return Offset(heads.size()); }
+};
+
+/// The lines HEAD RELATION TAIL of a text file (any compression; delimiter and header are found as by ingest). Throws
+/// input with file and line: not three columns, an empty name.
+Triples read_triples(const fs::path& path, const NodeNames& entities, const NodeNames& relations);
+
+/// Triples of a graph and of further lists, sorted for look-up from either side, each once; host memory, 16 bytes a
+/// triple and 16 an entity (8 more of either while it is built).
+class TripleIndex {
+ public:
+  /// graph: with relations. further: triples among its entities and relations.
+  explicit TripleIndex(const Csr& graph, const std::vector<const Triples*>& further = {},
+                       int threads = hardware_threads());
+
+  kernels::KnownTriples view() const;  ///< of this index's memory
+  Offset size() const { return Offset(tails_.rows.size()); }
+  bool contains(RowId head, RowId relation, RowId tail) const;
+
+ private:
+  /// The rows at the other end of each entity's triples, ascending by (relation, row).
+  struct Side {
+    std::vector<Offset> offsets;
+    std::vector<RowId> rows, relations;
+  };
+  Side tails_, heads_;
+};
 
 // ------------------------------------------------------------------------------------------------------------- split
 
@@ -213,7 +270,7 @@ struct EdgeSplit {
 /// its arcs along: both directions (directed: each that is there is a positive) and parallel ones. With `cover`, no
 /// node loses its last neighbour (fewer are held out where that cannot be; said). Negatives are pairs of different
 /// nodes without an edge of the whole graph in either direction, no pair twice; fewer where fewer exist (said). Ends on
-/// every graph. Throws usage: test_share not in (0, 1); input: no edge between different nodes.
+/// every graph. Throws usage: test_share not in (0, 1); input: no edge between different nodes; a graph with relations.
 EdgeSplit split_edges(const Graph& graph, double test_share, bool cover, std::uint64_t seed,
                       int threads = hardware_threads());
 

@@ -11,23 +11,52 @@ namespace gs {
 kernels::TileShape tile_shape(const Config& config);
 inline constexpr int kTileCentres = 64;
 
-/// Skip-gram with negative sampling: a centre and a context table, [n, dim] float32, rows padded to 64 bytes, on exec's
-/// device. Centres start uniform in [-1/(2 dim), 1/(2 dim)), contexts at 0, as word2vec does.
-class SkipGram {
+/// The same for a knowledge graph of so many relations.
+kernels::TripleShape triple_shape(const Config& config, Offset relations);
+kernels::Score score_of(const ModelConfig& model);  ///< of a knowledge graph's model
+
+/// Rows that every step of a model touches, which come before the nodes' and lie on every rank: the relations of a
+/// knowledge graph's model, where reciprocal twice.
+Offset dense_rows_of(const Config& config, Offset relations);
+
+/// The most that a pair's mean loss (a query's, of triples) is before anything is learnt, about.
+double untrained_loss(const Config& config);
+
+/// A model's tables. Rows are padded to 64 bytes; padding is zero.
+struct ModelShape {
+  Offset nodes = 0, dense_rows = 0;
+  int dim = 0;
+  bool one_table = false;      ///< a node has one row; else one as centre and one as context
+  bool keeps_squares = false;  ///< a sum for Adagrad a row
+  /// Rows start uniform in [-scale, scale), contexts of two tables at 0. dense_columns: of a dense row, the others 0.
+  float initial_scale = 0, dense_scale = 0;
+  int dense_columns = 0;
+
+  Offset rows() const { return dense_rows + nodes; }
+  /// Two tables whose centres start uniform in [-1/(2 dim), 1/(2 dim)), as word2vec's do.
+  static ModelShape skip_gram(Offset nodes, int dim);
+};
+
+/// The tables that a configuration asks for. Scales: see model.cpp.
+ModelShape model_shape(const Config& config, Offset nodes, Offset relations);
+
+/// Tables [dense_rows + nodes, dim] float32 on exec's device, trained in place.
+class Model {
  public:
-  SkipGram(Offset nodes, int dim, std::uint64_t seed, const Exec& exec);
+  Model(const ModelShape& shape, std::uint64_t seed, const Exec& exec);
 
   Rows<float> centres() const { return rows(centres_); }  ///< the embeddings
-  Rows<float> contexts() const { return rows(contexts_); }
-  static float initial_scale(int dim) { return 0.5f / float(dim); }
-  static Offset table_bytes(Offset nodes, int dim) { return nodes * padded_stride(dim) * Offset(sizeof(float)); }
+  Rows<float> contexts() const { return shape_.one_table ? centres() : rows(contexts_); }
+  Span<float> squares() const { return squares_.span(); }                             ///< [rows], or empty
+  static std::vector<std::pair<const char*, Offset>> bytes(const ModelShape& shape);  ///< held, by purpose
 
  private:
-  Rows<float> rows(const Buffer<float>& table) const { return {table.data(), nodes_, dim_, padded_stride(dim_)}; }
+  Rows<float> rows(const Buffer<float>& table) const {
+    return {table.data(), shape_.rows(), shape_.dim, padded_stride(shape_.dim)};
+  }
 
-  Offset nodes_;
-  int dim_;
-  Buffer<float> centres_, contexts_;
+  ModelShape shape_;
+  Buffer<float> centres_, contexts_, squares_;
 };
 
 /// The first value that is not finite in host rows, as (row, column), or (-1, -1).

@@ -25,14 +25,19 @@ struct Plan {
   Offset total_bytes(Tier tier) const;
 };
 
-/// Walks a step of all ranks, chosen where the configuration says 0: in place, as few as keep the device busy;
-/// exchanged, so few that a step's summed gradients stay small beside the table.
-Offset choose_step_walks(const Config& config, Offset nodes, Device device, int compute_ranks);
-
 struct GraphSize {
   Offset nodes = 0, arcs = 0;
   bool weighted = false;
+  Offset relations = 0;  ///< of a knowledge graph
 };
+GraphSize size_of(const Csr& graph);
+inline Offset units_of(const Config& config, const GraphSize& size) {
+  return units_per_epoch(config, size.nodes, size.arcs);
+}
+
+/// Walks (or other units) a step of all ranks of `units` an epoch, chosen where the configuration says 0: in place, as
+/// few as keep the device busy; exchanged, so few that a step's summed gradients stay small beside the table.
+Offset choose_step_walks(const Config& config, Offset units, Device device, int compute_ranks);
 
 /// Everything that training in place will allocate for a graph of that size.
 Plan plan_training(const Config& config, const GraphSize& size, Device device);
@@ -70,14 +75,14 @@ RankPart expected_part(const Config& config, const GraphSize& size, int ranks, i
 
 // ----------------------------------------------------------------------------------------------------------- traffic
 
-/// What a compute rank touches in a step, mean over compute ranks. A row needed as centre and as context counts in
-/// `centres` and in `rows`.
+/// What a compute rank touches in a step, mean over compute ranks. Of two tables a row needed as centre and as context
+/// counts in `centres` and in `rows`; of one table all count in `rows` alone.
 struct StepCounts {
   struct Group {
     double rows = 0, centres = 0;
   };
   double walks = 0;
-  double requested_rows = 0;        ///< places in walks, twice, and among negatives
+  double requested_rows = 0;        ///< places in walks, twice where there are two tables, and among negatives
   Group head, local, remote;        ///< distinct rows
   double travellers = 0, news = 0;  ///< to other ranks, sampler.topology partitioned
   bool is_sampled = false;
@@ -86,7 +91,8 @@ struct StepCounts {
 /// In expectation, from the degree model: rows by descending degree have degrees in proportion to rank^(-2/3), a power
 /// law of exponent 2.5, of which the first x of n rows hold (x / n)^(1/3) of all arcs (10 % of rows: 46 %; static sets
 /// on real graphs took 33 to 56 %). Walks start uniformly and then visit nodes by degree; a step returns to the node
-/// before with chance nodes / arcs. Placement `partition` counts as cyclic: an upper bound.
+/// before with chance nodes / arcs. Ends of edges and of triples are visited by degree, relations uniformly. Placement
+/// `partition` counts as cyclic: an upper bound.
 StepCounts expected_counts(const Config& config, const GraphSize& size, const RankPlan& plan);
 
 /// Counted in the first steps of the run as it will sample them: a few steps of up to 8 ranks, on the CPU. Holds the

@@ -1,4 +1,4 @@
-// Nearest rows, exactly.
+// Nearest rows and best answers, exactly.
 #pragma once
 
 #include "graphscale/eval.hpp"
@@ -30,5 +30,11 @@ struct QueryOptions {
 /// Throws   internal: k negative, a query out of range
 std::vector<std::vector<Neighbour>> nearest(Rows<const float> table, const std::vector<RowId>& queries,
                                             const QueryOptions& options);
+
+/// The k entities that answer a query best, by answer_scores; equal scores by ascending row, NaN last; those in
+/// `left_out` (ascending) are not among them. Memory: 8 bytes an entity. Throws internal: k negative, what answer_scores
+/// does.
+std::vector<Neighbour> best_answers(const AnswerModel& model, const kernels::TripleQuery& query, int k,
+                                    Span<const RowId> left_out, int threads);
 
 }  // namespace gs

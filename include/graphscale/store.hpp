@@ -7,27 +7,32 @@ namespace gs {
 
 /// One rank's part of a run, as far as sizes depend on it.
 struct RankPart {
-  Offset rows = 0;  ///< of the whole graph
+  Offset nodes = 0, dense_rows = 0;  ///< of the whole graph, see Placement
   int ranks = 1, storage_ranks = 1, compute_ranks = 1;
   bool stores = true, computes = true;
   bool is_partition = false;              ///< rows are placed by lists
   Offset local_rows = 0, local_arcs = 0;  ///< of the rows it owns
+
+  Offset rows() const { return dense_rows + nodes; }
 };
 
-/// Which ranks store, which compute, and who owns a row.
+/// Which ranks store, which compute, and who owns a row. Global rows are the dense ones, which nobody owns, then one a
+/// node.
 class Placement {
  public:
-  /// Every rank stores and computes; row r is local row r / size of rank r % size.
-  static Placement cyclic(Offset rows, int ranks);
+  /// Every rank stores and computes; node v is local row v / size of rank v % size.
+  static Placement cyclic(Offset nodes, int ranks, Offset dense_rows = 0);
 
   /// As the configuration says: ranks.storage and ranks.compute ("0-3,6"; empty: all), store.placement. `partition`
-  /// asks METIS on rank 0 for parts of equal rows and equal arcs and sends everyone its 4 rows bytes; an owner's rows
+  /// asks METIS on rank 0 for parts of equal nodes and equal arcs and sends everyone its 4 nodes bytes; an owner's rows
   /// keep their order by degree. Collective. Throws usage: see parse_ranks; a graph too large for METIS.
   static Placement make(const Config& config, const Csr& graph, Comm& comm);
   /// The same of `ranks` ranks, by this process alone.
   static Placement make(const Config& config, const Csr& graph, int ranks);
 
-  Offset rows() const { return rows_; }
+  Offset rows() const { return dense_rows_ + nodes_; }
+  Offset nodes() const { return nodes_; }
+  Offset dense_rows() const { return dense_rows_; }
   int ranks() const { return ranks_; }
   const std::vector<int>& storage() const { return storage_; }  ///< ranks, ascending; owner o is rank storage()[o]
   const std::vector<int>& compute() const { return compute_; }
@@ -38,7 +43,7 @@ class Placement {
   kernels::Owners owners() const;                             ///< host memory
   Offset rows_of(int owner) const;                            ///< local rows of an owner
   kernels::RowSequence sequence_of(int owner) const;          ///< its local rows' global rows, host memory
-  Span<const RowId> positions() const { return positions_; }  ///< [rows], partition only
+  Span<const RowId> positions() const { return positions_; }  ///< [nodes], partition only
   Span<const Offset> bounds() const { return bounds_; }       ///< [owners + 1], partition only
 
   RankPart part_of(int rank) const;                    ///< without its arcs
@@ -52,15 +57,15 @@ class Placement {
   Balance balance(const Csr& graph) const;
 
  private:
-  static Placement roles(const Config& config, Offset rows, int ranks);
+  static Placement roles(const Config& config, const Csr& graph, int ranks);
   bool is_parted(const Config& config) const;
   void take_parts(const std::vector<int>& parts);
   void number_back();
 
-  Offset rows_ = 0;
+  Offset nodes_ = 0, dense_rows_ = 0;
   int ranks_ = 1;
   std::vector<int> storage_, compute_;
-  std::vector<RowId> positions_, by_position_;  // partition: row -> position and back
+  std::vector<RowId> positions_, by_position_;  // partition: node -> position, and back to global rows
   std::vector<Offset> bounds_;
 };
 
@@ -78,7 +83,8 @@ Offset choose_hot_rows(const Config& config, Offset local_rows, Offset row_bytes
 class PartitionedTopology {
  public:
   /// Takes this rank's rows' arcs out of `graph`. placement and comm (host memory) must outlive this.
-  PartitionedTopology(const Csr& graph, bool weighted, const Placement& placement, Comm& comm, const Exec& exec);
+  PartitionedTopology(const Csr& graph, const WalkRule& rule, const Placement& placement, Comm& comm,
+                      const Exec& exec);
 
   /// nodes [batch.count, l] <- walks, on exec's device; batch.chosen lies in host memory. l all-to-alls of counts and
   /// as many of walkers, which pass through host memory. Collective: seed, epoch and length are the same on all ranks;
@@ -86,7 +92,7 @@ class PartitionedTopology {
   void make_walks(const kernels::WalkBatch& batch, Span<RowId> nodes);
 
   /// Held bytes of a rank with so many rows and arcs, under the purposes of WalkTopology and "graph: walkers".
-  static Offset bytes(Offset local_rows, Offset local_arcs, bool weighted);
+  static Offset bytes(Offset local_rows, Offset local_arcs, const WalkRule& rule);
   static Offset walker_bytes();  ///< of those, under "graph: walkers"
 
  private:
@@ -143,7 +149,8 @@ class ShardTable {
   Buffer<char> hot_, cold_;  // rows, then their state
 };
 
-/// Rows, bytes and hits of one rank since the start. A row that is needed as centre and as context counts twice.
+/// Rows, bytes and hits of one rank since the start. Of two tables a row that is needed as centre and as context counts
+/// twice.
 struct StoreCounters {
   Offset requested_rows = 0;  ///< positions in walks and negatives: what a step without deduplication reads
   Offset unique_rows = 0;     ///< of those, after deduplication; the sum of the next three
@@ -197,12 +204,14 @@ struct RankReport {
 inline constexpr Offset kCountBytes = 2 * Offset(sizeof(Offset)) + Offset(sizeof(RankReport));
 
 /// A step on its way: its batch, what was fetched for it, its gradients, and what other ranks ask of this owner for the
-/// same step. Device memory but for the counts.
+/// same step. Device memory but for the counts. With one table the centres are the contexts: rows and gradients of
+/// either name are the same memory.
 struct StepRows {
   Batch batch;
+  bool one_table = false;  ///< the centres' buffers are empty
   Buffer<float> centres, contexts, centre_gradients, context_gradients, centre_curvature, context_curvature;
-  /// Local rows asked for: first those whose centre row is needed too, of every rank in order, then the others
-  /// likewise.
+  /// Local rows asked for: first those whose centre row is needed too (with one table none), of every rank in order,
+  /// then the others likewise.
   Buffer<RowId> asked, asked_slots;               ///< asked_slots: places in asked_unique
   Buffer<RowId> asked_unique;                     ///< distinct local rows, those needed as centres first
   std::vector<Offset> asked_first, asked_second;  ///< [ranks] how many of either kind a rank asks for
@@ -216,9 +225,13 @@ struct StepRows {
 /// What of a run's shape the tables depend on; the same on every rank.
 struct TablesShape {
   kernels::TileShape tile;
-  Offset step_walks = 0;  ///< the most walks of a step on one compute rank
-  Offset hot_rows = 0;    ///< of this rank's shard, in device memory; the rest in host memory
-  Offset head_rows = 0;   ///< replicated; all rows: nothing but the head's all-reduce moves
+  bool one_table = false;                    ///< no centre table: every row is one of the context table, as "rows"
+  Offset dense_rows = 0;                     ///< see Placement; at least these are replicated, updated at every step
+  float initial_scale = 0, dense_scale = 0;  ///< see ModelShape
+  int dense_columns = 0;
+  Offset step_walks = 0;                     ///< the most walks of a step on one compute rank
+  Offset hot_rows = 0;                       ///< of this rank's shard, in device memory; the rest in host memory
+  Offset head_rows = 0;  ///< replicated, the dense ones among them; all rows: nothing but the head's all-reduce moves
   kernels::RowType type = kernels::RowType::fp32, wire_type = kernels::RowType::fp32;
   kernels::Optimizer optimizer = kernels::Optimizer::sgd;
   kernels::GradientCodec codec;
@@ -227,10 +240,17 @@ struct TablesShape {
   bool deterministic = false;  ///< sums are added by one thread, in order
 
   int slices() const { return deterministic ? kSlices : 1; }  ///< of a step, see Batch
+  int tables() const { return one_table ? 1 : 2; }
+  /// Of a group, rows whose centre vector is a row of its own.
+  Offset centre_rows(const Batch::Group& group) const { return one_table ? 0 : group.centre_rows; }
+  /// Vectors that a group's positions stand for.
+  Offset positions(const Batch::Group& group) const {
+    return tables() * group.node_positions + group.negative_positions;
+  }
 };
 
 /// What `config` asks for. hot_rows is left to the caller.
-TablesShape tables_shape(const Config& config, Offset rows, Offset step_walks);
+TablesShape tables_shape(const Config& config, Offset nodes, Offset step_walks, Offset dense_rows = 0);
 
 /// Bytes for a purpose of the ledger: of the device's, or (on_host) of host memory's.
 struct MemoryNeed {
@@ -265,7 +285,7 @@ struct TablesSize {
   static Offset bytes_read_back(Offset rows, int dim);  ///< held by gather_centres for so many rows of this rank
 };
 
-/// The two tables of a skip-gram model, sharded over the ranks of a placement, with every row's one home, and the head
+/// A model's one or two tables, sharded over the ranks of a placement, with every row's one home, and the head
 /// replicated on all.
 ///
 /// Order    one thread makes the calls, on exec's stream; each returns when its work is done
@@ -290,8 +310,8 @@ class ShardedTables {
   /// all-to-all, and every replicate_every calls the head's all-reduce.
   void push(StepRows& step, const kernels::UpdateRule& rule);
 
-  /// out <- the centre rows of global rows first, first + 1, ..., on rank 0 (host memory). Others pass rows without
-  /// data.
+  /// out <- the centre rows (of one table: the rows) of global rows first, first + 1, ..., on rank 0 (host memory).
+  /// Others pass rows without data.
   void gather_centres(Offset first, Rows<float> out);
 
   const StoreCounters& counters() const { return counters_; }  ///< of this rank, since the start
@@ -312,8 +332,11 @@ class ShardedTables {
   void push_head(StepRows& step, const kernels::UpdateRule& rule);
   void step_rows(const ShardTable& table, Span<const RowId> rows, Rows<const float> gradients,
                  Span<const float> curvature, const kernels::UpdateRule& rule);
-  void initialize(ShardTable& table, const kernels::RowSequence& rows, std::uint64_t seed);
+  void initialize(const kernels::StoredRows& table, const kernels::RowSequence& rows, float scale, std::uint64_t seed);
   bool is_own(int owner) const { return owner == own_; }
+  bool has_shards() const { return shape_.head_rows < placement_.rows(); }
+  const ShardTable& embeddings() const { return shape_.one_table ? contexts_ : centres_; }
+  const ShardTable& head_embeddings() const { return shape_.one_table ? head_contexts_ : head_centres_; }
   int dim() const { return shape_.tile.dim; }
 
   TablesShape shape_;
@@ -326,10 +349,10 @@ class ShardedTables {
   Buffer<RowId> positions_, own_rows_;  // copies of the placement's on the device
   Buffer<Offset> bounds_;
   ShardTable centres_, contexts_, head_centres_, head_contexts_;
-  Buffer<float> head_gradients_, head_curvature_;  // [2 head, dim], [2 head]
+  Buffer<float> head_gradients_, head_curvature_;  // [tables head, dim], [tables head]
   Buffer<RowId> head_list_;                        // 0, 1, ... head - 1
   Buffer<float> kept_centres_, kept_contexts_;     // error feedback
-  Buffer<float> sums_, sum_curvature_;             // [2 asked, dim], [2 asked]
+  Buffer<float> sums_, sum_curvature_;             // [tables asked, dim], [tables asked]
   Buffer<char> outgoing_, incoming_, scratch_;
   Buffer<kernels::UpdateTotals> totals_;
   Offset pushes_ = 0;

@@ -73,20 +73,27 @@ class Trainer : public Training {
   const MemoryLedger& ledger() const { return *ledger_; }
   Offset peak_bytes() const override { return ledger_->peak_bytes(); }
 
-  /// The embeddings [n, dim] in host memory: the table itself on the CPU, else copied into `copy`.
-  Rows<const float> embeddings(std::vector<float>& copy) const;
+  /// The table [relations + n, dim] in host memory: itself on the CPU, else copied into `copy`. Relations come first.
+  Rows<const float> table(std::vector<float>& copy) const;
+  Offset dense_rows() const { return dense_rows_; }
 
  private:
   std::string first_bad_value() const;
 
+  void train(const kernels::WalkBatch& units, Span<const RowId> nodes, Span<const RowId> negatives,
+             double learning_rate);
+
   kernels::TileShape shape_;
+  kernels::TripleShape triples_;
+  Offset dense_rows_;
   Plan plan_;
   std::unique_ptr<MemoryLedger> ledger_, host_ledger_;  ///< host: a graph that the GPU reads through UVA
   Stream stream_;
   Exec exec_, writer_;  ///< writer_: the same with one thread where deterministic
-  std::unique_ptr<WalkTopology> topology_;
+  std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<NegativeTable> negative_table_;
-  std::unique_ptr<SkipGram> model_;
+  std::unique_ptr<KnownTable> known_;
+  std::unique_ptr<Model> model_;
   Buffer<RowId> nodes_, negatives_;
   Buffer<kernels::TileResult> results_;
   Buffer<kernels::TrainTotals> totals_;
@@ -116,7 +123,8 @@ class RankTrainer : public Training {
   Offset peak_bytes() const override { return ledger_.peak_bytes(); }
   bool stopped() const { return stopped_; }  ///< ended early, on every rank after the same step, for one was told to
 
-  /// out <- embeddings of rows first .. first + out.count, on rank 0; others pass rows without data. After the end.
+  /// out <- the vectors of global rows first .. first + out.count, relations before nodes, on rank 0; others pass rows
+  /// without data. After the end.
   void gather(Offset first, Rows<float> out) { tables_->gather_centres(first, out); }
 
   const std::vector<StageTime>& stages() const { return stages_; }       ///< after the end
@@ -124,6 +132,7 @@ class RankTrainer : public Training {
   const StoreCounters& counters() const { return tables_->counters(); }  ///< after the end, or between steps roughly
   const kernels::UpdateTotals& updates() const { return tables_->updates(); }
   const Placement& placement() const { return placement_; }
+  Offset dense_rows() const { return placement_.dense_rows(); }
   const RankPlan& plan() const { return plan_; }
   const MemoryLedger& ledger() const { return ledger_; }            ///< of the device
   const MemoryLedger& host_ledger() const { return host_ledger_; }  ///< of pinned host memory; on the CPU more RAM
@@ -139,15 +148,17 @@ class RankTrainer : public Training {
 
   Comm& comm_;
   kernels::TileShape shape_;
+  kernels::TripleShape triples_;
   MemoryLedger ledger_, host_ledger_;
   Stream sampling_stream_, exchange_stream_, compute_stream_;
   Exec sampling_, exchange_, compute_, writer_;
   Placement placement_;
   RankPlan plan_;
   std::unique_ptr<Comm> device_comm_;  // NCCL, where rows lie on a GPU
-  std::unique_ptr<WalkTopology> topology_;
+  std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<PartitionedTopology> partitioned_;
   std::unique_ptr<NegativeTable> negative_table_;
+  std::unique_ptr<KnownTable> known_;
   std::unique_ptr<ShardedTables> tables_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<StageTime> stages_;

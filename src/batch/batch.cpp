@@ -17,7 +17,7 @@ Offset positions_in(const kernels::TileShape& shape, Offset walks) {
 
 }  // namespace
 
-Batch::Batch(const kernels::TileShape& shape, Offset capacity_walks, Offset nodes, const Exec& exec, int slices)
+Batch::Batch(const kernels::TileShape& shape, Offset capacity_walks, Offset rows, const Exec& exec, int slices)
     : shape_(shape),
       capacity_walks_(capacity_walks),
       slices_(slices),
@@ -25,21 +25,21 @@ Batch::Batch(const kernels::TileShape& shape, Offset capacity_walks, Offset node
       negatives_(*exec.ledger, negatives_in(shape, capacity_walks), kPurpose),
       node_slots_(*exec.ledger, nodes_in(shape, capacity_walks), kPurpose),
       negative_slots_(*exec.ledger, negatives_in(shape, capacity_walks), kPurpose),
-      rows_(*exec.ledger, capacity_rows(shape, capacity_walks, nodes, slices), kPurpose),
+      rows_(*exec.ledger, capacity_rows(shape, capacity_walks, rows, slices), kPurpose),
       local_rows_(*exec.ledger, rows_.size(), kPurpose),
       scratch_(*exec.ledger,
                kernels::unique_scratch_bytes(positions_in(shape, capacity_walks), rows_.size(), exec.device.is_cuda()),
                kPurpose) {}
 
-Offset Batch::capacity_rows(const kernels::TileShape& shape, Offset capacity_walks, Offset nodes, int slices) {
-  return std::min(positions_in(shape, capacity_walks), nodes * slices);
+Offset Batch::capacity_rows(const kernels::TileShape& shape, Offset capacity_walks, Offset rows, int slices) {
+  return std::min(positions_in(shape, capacity_walks), rows * slices);
 }
 
-Offset Batch::bytes(const kernels::TileShape& shape, Offset capacity_walks, Offset nodes, Device device, int slices) {
+Offset Batch::bytes(const kernels::TileShape& shape, Offset capacity_walks, Offset rows, Device device, int slices) {
   const Offset positions = positions_in(shape, capacity_walks);
-  const Offset rows = capacity_rows(shape, capacity_walks, nodes, slices);
-  return 2 * (positions + rows) * Offset(sizeof(RowId)) +
-         kernels::unique_scratch_bytes(positions, rows, device.is_cuda());
+  const Offset distinct = capacity_rows(shape, capacity_walks, rows, slices);
+  return 2 * (positions + distinct) * Offset(sizeof(RowId)) +
+         kernels::unique_scratch_bytes(positions, distinct, device.is_cuda());
 }
 
 void Batch::start(const kernels::WalkBatch& walks) {

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "src/cli/commands.hpp"
+#include "src/cli/eval_rank.hpp"
 
 namespace gs::cli {
 namespace {
@@ -150,6 +150,7 @@ void add_eval(CLI::App& app, Common& common) {
   CLI::App& eval = *app.add_subcommand("eval", "Judge embeddings");
   add_classify(eval, common);
   add_link(eval);
+  add_rank(eval, common);
 }
 
 }  // namespace gs::cli

@@ -48,17 +48,24 @@ void print_counts(const IngestCounts& counts, const BuiltGraph& graph, const Ing
   const auto print_some = [&](const char* what, Offset count) {
     if (count > 0) print(what, count);
   };
-  const bool keeps_duplicates = command.options.duplicates == Duplicates::keep;
+  const bool keeps_duplicates = command.options.duplicates == Duplicates::keep, triples = command.options.triples;
   print("lines read", counts.lines);
   print("lines skipped (blank, comment)", counts.skipped_lines);
   print_some("lines skipped as headers", counts.header_lines);
   print_some("lines dropped for their weight", counts.dropped_weights);
-  print("edges read", counts.edges);
-  print(keeps_duplicates ? "duplicate edges, kept" : "duplicate edges, merged", counts.duplicate_edges);
+  print(triples ? "triples read" : "edges read", counts.edges);
+  print(triples            ? "duplicate triples, merged"
+        : keeps_duplicates ? "duplicate edges, kept"
+                           : "duplicate edges, merged",
+        counts.duplicate_edges);
   print(command.options.keep_self_loops ? "self-loops, kept" : "self-loops, dropped", counts.self_loops);
   print_some("nodes that no edge names", counts.listed_only_nodes);
   print("nodes", graph.csr().num_nodes());
-  print(graph.directed ? "arcs (directed)" : "arcs (undirected: two an edge)", graph.csr().num_arcs());
+  print_some("relations", graph.num_relations());
+  print(triples          ? "triples"
+        : graph.directed ? "arcs (directed)"
+                         : "arcs (undirected: two an edge)",
+        graph.csr().num_arcs());
 }
 
 void run(const IngestCommand& command) {
@@ -88,6 +95,8 @@ void add_graph_ingest(CLI::App& graph, Common& common) {
   app->add_flag("--undirected", command->undirected,
                 "an edge is two arcs, one in each direction (default; general matrices are directed); =no: --directed");
   app->add_flag("--weighted", options.weighted, "the third column is the edge's weight: a finite number >= 0");
+  app->add_flag("--triples", options.triples,
+                "lines are HEAD RELATION TAIL: a knowledge graph, directed, each triple once");
   app->add_option("--duplicates", command->duplicates,
                   "several edges between the same nodes become one, with the sum of the weights (unweighted: their "
                   "number), the largest or the first weight, or are kept side by side (default: sum where weighted)")

@@ -129,12 +129,27 @@ void print_json(const VersionInfo& info, const std::string& store) {
             {"directed", info.directed},
             {"weighted", info.weighted},
             {"num_nodes", info.num_nodes},
-            {"num_edges", info.num_arcs}};
+            {"num_edges", info.num_arcs},
+            {"num_relations", info.num_relations}};
   each_statistic(info.statistics, [&](const char* name, const auto& value) { json[name] = value; });
   std::cout << dumped(json);
 }
 
-void print_text(const VersionInfo& info, const std::string& store) {
+/// "46: affects (1,021), isa (530) ..., the most frequent first", which is their order.
+std::string relations_line(const Graph& graph) {
+  constexpr Offset kShown = 5;
+  const Csr csr = graph.csr();
+  std::vector<Offset> triples(std::size_t(std::min(csr.num_relations, kShown)), 0);
+  for (const RowId relation : csr.relations)
+    if (relation < triples.size()) ++triples[relation];
+  std::string line = with_commas(csr.num_relations) + ", the most frequent:";
+  for (std::size_t i = 0; i < triples.size(); ++i)
+    line += cat(i ? ", " : " ", graph.relation_names().name(Offset(i)), " (", with_commas(triples[i]), ")");
+  return line;
+}
+
+void print_text(const Graph& graph, const std::string& store) {
+  const VersionInfo& info = graph.info();
   const auto line = [](const char* what, const auto&... parts) {
     std::cout << std::left << std::setw(20) << what << cat(parts...) << "\n";
   };
@@ -144,8 +159,11 @@ void print_text(const VersionInfo& info, const std::string& store) {
   line("content", info.content_hash);
   line("nodes", with_commas(info.num_nodes));
   line("arcs", with_commas(info.num_arcs),
-       info.directed ? " (directed)" : " (undirected: two an edge, one a self-loop)",
+       info.num_relations > 0 ? " (triples)"
+       : info.directed        ? " (directed)"
+                              : " (undirected: two an edge, one a self-loop)",
        info.weighted ? ", weighted" : "");
+  if (info.num_relations > 0) line("relations", relations_line(graph));
   line("degree", "mean ", s.mean_degree, ", median ", s.degree_p50, ", p90 ", s.degree_p90, ", p99 ", s.degree_p99,
        ", max ", s.degree_max);
   line("components", with_commas(s.components), ", the largest of ", with_commas(s.largest_component), " nodes");
@@ -166,8 +184,8 @@ void add_info(CLI::App& graph) {
   app->add_option("--version", command->version, "the version to describe (default: the current one)");
   app->add_flag("--json", command->json, "one JSON object; num_edges counts arcs as stored");
   app->callback([command] {
-    const VersionInfo info = Graph::open(command->store, command->version).info();
-    command->json ? print_json(info, command->store) : print_text(info, command->store);
+    const Graph graph = Graph::open(command->store, command->version);
+    command->json ? print_json(graph.info(), command->store) : print_text(graph, command->store);
   });
 }
 

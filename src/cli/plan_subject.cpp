@@ -56,8 +56,9 @@ RankPlan plan_of(const PlanSubject& subject, int rank) {
 
 bool can_sample(const PlanSubject& subject) {
   if (!subject.placement) return false;
-  const Offset bytes = WalkTopology::bytes(subject.size.nodes, subject.size.arcs,
-                                           subject.size.weighted && subject.config.sampler.weighted);
+  WalkRule rule = walk_rule(subject.config);
+  rule.weighted = rule.weighted && subject.size.weighted;
+  const Offset bytes = WalkTopology::bytes(subject.size.nodes, subject.size.arcs, rule);
   return 2 * bytes < available_bytes({});
 }
 
@@ -73,7 +74,7 @@ PlanSubject subject_of(const PlanArguments& arguments) {
   if (!arguments.graph.empty()) {
     subject.graph = std::make_shared<const Graph>(Graph::open(arguments.graph, arguments.version));
     const Csr csr = subject.graph->csr();
-    subject.size = {csr.num_nodes(), csr.num_arcs(), !csr.weights.empty()};
+    subject.size = size_of(csr);
     if (subject.is_exchanged()) subject.placement = Placement::make(subject.config, csr, subject.ranks);
   }
   if (subject.size.arcs == 0) throw Error(Fault::input, "the graph has no edges: there is nothing to walk");

@@ -107,6 +107,23 @@ void read_file(const std::string& file, Config& config) {
   Json::sax_parse(text.begin(), text.end(), &reader);
 }
 
+/// `config` with all that file and settings say.
+Config assemble(Config config, const std::string& file, const std::vector<Setting>& settings) {
+  if (!file.empty()) read_file(file, config);
+
+  std::map<std::string, std::string> places;  // of each option that the command line has set
+  for (const Setting& setting : settings) {
+    const std::string name = option_name(setting.name);
+    if (name.empty()) throw Error(Fault::usage, setting.place + ": " + config::unknown_option(setting.name));
+    const auto [earlier, is_first] = places.emplace(name, setting.place);
+    if (!is_first)
+      throw Error(Fault::usage,
+                  cat(setting.place, ": ", name, " was set by ", earlier->second, " before; set it once"));
+    config::assign(config, name, {Written::Form::flag, setting.value, setting.place});
+  }
+  return config;
+}
+
 bool is_device(const std::string& name) {
   if (name == "auto" || name == "cpu" || name == "cuda") return true;
   return name.rfind("cuda:", 0) == 0 && name.size() > 5 && name.size() <= 8 &&
@@ -142,23 +159,58 @@ void check_exchange(const Config& config) {
   if (config.store.placement != "cyclic") contradict(me, "store.placement", "all rows are replicated; leave it cyclic");
 }
 
+/// What only some kinds of model can be.
+void check_kind(const Config& config) {
+  const std::string& kind = config.model.kind;
+  const std::string me = "model.kind " + kind;
+  const bool of_triples = is_knowledge_graph_model(kind), of_edges = kind == "line";
+  if (of_edges && (config.sampler.walk_length % 2 == 1 || config.sampler.walk_length > 64))
+    throw Error(Fault::usage, cat("sampler.walk_length ", config.sampler.walk_length, ": ", me,
+                                  " takes it as twice the edges of a tile: an even number, at most 64"));
+  if (of_edges && config.model.order == "both" && config.model.dim % 2 == 1)
+    throw Error(Fault::usage, cat("model.dim ", config.model.dim, ": model.order both gives each order half of the ",
+                                  "columns; choose an even number, or one order"));
+  if ((kind == "complex" || kind == "rotate") && config.model.dim % 2 == 1)
+    throw Error(Fault::usage, cat("model.dim ", config.model.dim, ": ", me,
+                                  " takes pairs of columns as complex numbers; choose an ", "even number"));
+  if (!of_triples && config.sampler.shared_negatives > 256)
+    throw Error(Fault::usage,
+                cat("sampler.shared_negatives ", config.sampler.shared_negatives, ": at most 256 by ", me));
+  if ((of_triples || of_edges) && config.sampler.topology == "partitioned")
+    contradict(me, "sampler.topology partitioned", "only walks travel; use replicated or uva");
+  if (of_triples && config.store.replicate_every > 1)
+    contradict(me, "store.replicate_every", "relations are updated at every step; set it to 1");
+  if (config.sampler.in_batch_share > 0 && config.training.deterministic)
+    contradict("training.deterministic", "sampler.in_batch_share",
+               "what a rank's step trains depends on how many ranks there are; set it to 0");
+}
+
 }  // namespace
 
-Config read_config(const std::string& file, const std::vector<Setting>& settings) {
+Config default_config(const std::string& kind) {
   Config config;
-  if (!file.empty()) read_file(file, config);
+  config.model.kind = kind;
+  if (!is_knowledge_graph_model(kind)) return config;
+  const bool by_distance = kind == "transe" || kind == "rotate";
+  config.model.loss = by_distance ? "logistic" : "softmax";
+  config.model.adversarial = by_distance ? 1 : 0;
+  config.model.negatives = by_distance ? 1 : 256;
+  config.sampler.shared_negatives = 256;
+  config.sampler.negative_power = 0;
+  config.training.epochs = 100;
+  config.training.optimizer = "adagrad";
+  config.training.learning_rate = 0.1;
+  config.training.max_row_step = 0;
+  return config;
+}
 
-  std::map<std::string, std::string> places;  // of each option that the command line has set
-  for (const Setting& setting : settings) {
-    const std::string name = option_name(setting.name);
-    if (name.empty()) throw Error(Fault::usage, setting.place + ": " + config::unknown_option(setting.name));
-    const auto [earlier, is_first] = places.emplace(name, setting.place);
-    if (!is_first)
-      throw Error(Fault::usage,
-                  cat(setting.place, ": ", name, " was set by ", earlier->second, " before; set it once"));
-    config::assign(config, name, {Written::Form::flag, setting.value, setting.place});
-  }
+bool is_knowledge_graph_model(const std::string& kind) {
+  return kind == "transe" || kind == "distmult" || kind == "complex" || kind == "rotate";
+}
 
+Config read_config(const std::string& file, const std::vector<Setting>& settings) {
+  Config config = assemble(Config(), file, settings);
+  if (config.model.kind != Config().model.kind) config = assemble(default_config(config.model.kind), file, settings);
   check_config(config);
   return config;
 }
@@ -169,6 +221,7 @@ void check_config(const Config& config) {
     throw Error(Fault::usage, cat("run.device: \"", device, "\" is no device; expected auto, cpu, cuda or cuda:N"));
   check_deterministic(config);
   check_exchange(config);
+  check_kind(config);
   const TrainingConfig& training = config.training;
   if (training.schedule != "constant" && training.final_learning_rate > training.learning_rate)
     throw Error(Fault::usage,

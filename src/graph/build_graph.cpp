@@ -25,9 +25,12 @@ class RowBuilder {
         threads_(std::max(1, options.threads)),
         nodes_(name_count(names_)),
         counts_(counts) {
-    for (const EdgeList& block : blocks_) weighted_input_ = weighted_input_ || !block.weight.empty();
+    for (const EdgeList& block : blocks_) {
+      weighted_input_ = weighted_input_ || !block.weight.empty();
+      triples_ = triples_ || !block.relation.empty();
+    }
     policy_ = options.duplicates.value_or(weighted_input_ ? Duplicates::sum : Duplicates::first);
-    weighted_ = weighted_input_ || policy_ == Duplicates::sum;
+    weighted_ = weighted_input_ || (policy_ == Duplicates::sum && !triples_);
   }
 
   BuiltGraph build() {
@@ -35,6 +38,7 @@ class RowBuilder {
     Progress progress("build", "arc steps", 3 * arcs());
     place_arcs(progress);
     merge_rows(progress);
+    if (triples_) number_relations();
     const std::vector<RowId> ids = ids_by_row(ranking_degrees(), names_, threads_);
     BuiltGraph graph = renumber(ids, progress);
     progress.finish();
@@ -45,17 +49,17 @@ class RowBuilder {
   Offset arcs() const { return ends_.back(); }
   Offset row_begin(Offset row) const { return row == 0 ? 0 : ends_[std::size_t(row) - 1]; }
 
-  /// Calls visit(row, target, weight) for the arcs of `block` whose row is in [first, last), in input order.
+  /// Calls visit(row, target, edge) for the arcs of `block` whose row is in [first, last), in input order; edge: its
+  /// place in the block.
   template <class Visit>
   void each_arc(const EdgeList& block, RowId first, RowId last, const Visit& visit) const {
-    const bool both_ways = !directed_ || block.both_ways, weights = !block.weight.empty();
+    const bool both_ways = !directed_ || block.both_ways;
     const RowId rows = last - first;
     for (std::size_t i = 0; i < block.from.size(); ++i) {
       const RowId from = block.from[i], to = block.to[i];
-      const float weight = weights ? block.weight[i] : 1.0f;
       if (from == to && !keep_self_loops_) continue;
-      if (from - first < rows) visit(from, to, weight);
-      if (both_ways && from != to && to - first < rows) visit(to, from, weight);
+      if (from - first < rows) visit(from, to, i);
+      if (both_ways && from != to && to - first < rows) visit(to, from, i);
     }
   }
 
@@ -67,7 +71,7 @@ class RowBuilder {
     parallel_for(threads_, threads_, 1, [&](Offset first, Offset last, int) {
       const auto begin = RowId(nodes_ * first / threads_), end = RowId(nodes_ * last / threads_);
       for (const EdgeList& block : blocks_)
-        each_arc(block, begin, end, [&](RowId row, RowId, float) {
+        each_arc(block, begin, end, [&](RowId row, RowId, std::size_t) {
           if (++degrees[row] == 0) overflow = true;
         });
     });
@@ -95,10 +99,11 @@ class RowBuilder {
   void place_arcs(Progress& progress) {
     Offset edges = 0;
     for (const EdgeList& block : blocks_) edges += Offset(block.from.size());
-    require_memory(build_bytes(edges, arcs(), nodes_, weighted_input_, weighted_),
+    require_memory(build_bytes(edges, arcs(), nodes_, weighted_input_ || triples_, weighted_ || triples_),
                    cat("building ", with_commas(arcs()), " arcs of ", with_commas(nodes_), " nodes"));
     targets_.resize(std::size_t(arcs()));
     if (weighted_) weights_.resize(std::size_t(arcs()));
+    if (triples_) relations_.resize(std::size_t(arcs()));
 
     const auto first_row = [&](Offset thread) {  // of those that begin at or behind the thread's share of the arcs
       if (thread == threads_) return RowId(nodes_);
@@ -110,10 +115,11 @@ class RowBuilder {
       for (const EdgeList& block : blocks_) {
         Offset placed = 0;
         each_arc(block, bounds[std::size_t(thread)], bounds[std::size_t(thread) + 1],
-                 [&](RowId row, RowId target, float weight) {
-                   const Offset at = ends_[row]++;
-                   targets_[std::size_t(at)] = target;
-                   if (weighted_) weights_[std::size_t(at)] = weight;
+                 [&](RowId row, RowId target, std::size_t edge) {
+                   const auto at = std::size_t(ends_[row]++);
+                   targets_[at] = target;
+                   if (weighted_) weights_[at] = block.weight.empty() ? 1.0f : block.weight[edge];
+                   if (triples_) relations_[at] = block.relation[edge];
                    ++placed;
                  });
         progress.advance(placed);
@@ -123,21 +129,42 @@ class RowBuilder {
     malloc_trim(0);  // thousands of block-sized pieces lie in several arenas: hand them back before the next arrays
   }
 
-  /// Step 3. Each row sorted by target, parallel arcs merged; row r keeps the first kept_[r] of its arcs.
+  /// Step 3. Each row sorted by target (and relation), parallel arcs merged; row r keeps the first kept_[r] of its
+  /// arcs.
   void merge_rows(Progress& progress) {
     kept_.resize(std::size_t(nodes_));
     std::atomic<Offset> duplicate_arcs{0}, duplicate_loops{0};
     each_row_piece(progress, [&](Offset first, Offset last) {
       RowMerger merger(policy_, names_);
       for (Offset row = first; row < last; ++row) {
-        const Offset begin = row_begin(row), degree = ends_[std::size_t(row)] - begin;
-        kept_[std::size_t(row)] = std::uint32_t(
-            merger.merge(RowId(row), {targets_.data() + begin, degree}, weighted_ ? weights_.data() + begin : nullptr));
+        const Offset begin = row_begin(row);
+        const Span<RowId> targets(targets_.data() + begin, ends_[std::size_t(row)] - begin);
+        kept_[std::size_t(row)] =
+            std::uint32_t(triples_ ? merger.merge_triples(RowId(row), targets, relations_.data() + begin)
+                                   : merger.merge(RowId(row), targets, weighted_ ? weights_.data() + begin : nullptr));
       }
       duplicate_arcs += merger.duplicate_arcs(), duplicate_loops += merger.duplicate_loops();
       return row_begin(last) - row_begin(first);
     });
     counts_.duplicate_edges += duplicate_arcs / (directed_ ? 1 : 2) + duplicate_loops;
+  }
+
+  /// Relations in their final order, in names_ and relations_.
+  void number_relations() {
+    BuiltGraph names;
+    names.name_bytes = std::move(names_.relation_bytes), names.name_bounds = std::move(names_.relation_bounds);
+    std::vector<Offset> triples(std::size_t(name_count(names)));
+    for (Offset row = 0; row < nodes_; ++row)
+      for (Offset i = row_begin(row), end = i + kept_[std::size_t(row)]; i < end; ++i)
+        ++triples[relations_[std::size_t(i)]];
+    const std::vector<RowId> ids = ids_by_row(triples, names, threads_);
+    reorder_names(names, ids, threads_);
+    names_.relation_bytes = std::move(names.name_bytes), names_.relation_bounds = std::move(names.name_bounds);
+    std::vector<RowId> number_of(ids.size());
+    for (std::size_t number = 0; number < ids.size(); ++number) number_of[ids[number]] = RowId(number);
+    parallel_for(threads_, arcs(), 1 << 16, [&](Offset first, Offset last, int) {
+      for (Offset i = first; i < last; ++i) relations_[std::size_t(i)] = number_of[relations_[std::size_t(i)]];
+    });
   }
 
   /// Step 4. What rows are ranked by: arcs out, plus arcs in where the graph is directed.
@@ -164,6 +191,7 @@ class RowBuilder {
     degrees = {};
     graph.targets.resize(std::size_t(graph.offsets.back()));
     if (weighted_) graph.weights.resize(graph.targets.size());
+    if (triples_) graph.relations.resize(graph.targets.size());
 
     each_row_piece(progress, [&](Offset first, Offset last) {
       std::vector<std::uint64_t> arcs;
@@ -174,19 +202,22 @@ class RowBuilder {
         const Offset from = row_begin(id), to = graph.offsets[std::size_t(row)];
         const Offset degree = graph.offsets[std::size_t(row) + 1] - to;
         RowId* const targets = graph.targets.data() + to;
-        if (!weighted_) {
+        if (!weighted_ && !triples_) {
           for (Offset i = 0; i < degree; ++i) targets[i] = row_of[targets_[std::size_t(from + i)]];
           std::sort(targets, targets + degree);
           continue;
         }
         arcs.clear();
-        for (Offset i = from; i < from + degree; ++i)
-          arcs.push_back(packed_arc(row_of[targets_[std::size_t(i)]], weights_[std::size_t(i)]));
+        for (auto i = std::size_t(from); i < std::size_t(from + degree); ++i) {
+          const RowId target = row_of[targets_[i]];
+          arcs.push_back(weighted_ ? packed_arc(target, weights_[i]) : packed_triple(target, relations_[i]));
+        }
         std::sort(arcs.begin(), arcs.end());
-        float* const weights = graph.weights.data() + to;
         for (Offset i = 0; i < degree; ++i) {
-          targets[i] = target_of(arcs[std::size_t(i)]);
-          weights[i] = weight_of(arcs[std::size_t(i)]);
+          const std::uint64_t arc = arcs[std::size_t(i)];
+          targets[i] = target_of(arc);
+          if (weighted_) graph.weights[std::size_t(to + i)] = weight_of(arc);
+          if (triples_) graph.relations[std::size_t(to + i)] = relation_of(arc);
         }
       }
       return placed;
@@ -194,6 +225,8 @@ class RowBuilder {
     graph.name_numbers = std::move(names_.name_numbers);
     graph.name_bytes = std::move(names_.name_bytes);
     graph.name_bounds = std::move(names_.name_bounds);
+    graph.relation_bytes = std::move(names_.relation_bytes);
+    graph.relation_bounds = std::move(names_.relation_bounds);
     return graph;
   }
 
@@ -208,7 +241,7 @@ class RowBuilder {
 
   std::vector<EdgeList> blocks_;
   BuiltGraph names_;
-  bool directed_, keep_self_loops_, weighted_input_ = false, weighted_ = false;
+  bool directed_, keep_self_loops_, weighted_input_ = false, weighted_ = false, triples_ = false;
   Duplicates policy_ = Duplicates::first;
   int threads_;
   Offset nodes_;
@@ -217,15 +250,16 @@ class RowBuilder {
   std::vector<Offset> ends_;  // [nodes + 1]
   std::vector<RowId> targets_;
   std::vector<float> weights_;
+  std::vector<RowId> relations_;
   std::vector<std::uint32_t> kept_;
 };
 
 }  // namespace
 
-Offset build_bytes(Offset edges, Offset arcs, Offset nodes, bool weighted_input, bool weighted_output) {
+Offset build_bytes(Offset edges, Offset arcs, Offset nodes, bool valued_edges, bool valued_arcs) {
   constexpr Offset kPlacingNodeBytes = 12;      // degrees, ends
   constexpr Offset kRenumberingNodeBytes = 48;  // ends, kept, ids, their inverse, degrees, offsets, names a second time
-  const Offset arc_bytes = arcs * (weighted_output ? 8 : 4), edge_bytes = edges * (weighted_input ? 12 : 8);
+  const Offset arc_bytes = arcs * (valued_arcs ? 8 : 4), edge_bytes = edges * (valued_edges ? 12 : 8);
   return std::max(arc_bytes + kPlacingNodeBytes * nodes, 2 * arc_bytes + kRenumberingNodeBytes * nodes - edge_bytes);
 }
 
@@ -251,6 +285,14 @@ BuiltGraph build_graph(EdgeList edges, BuiltGraph names, const IngestOptions& op
     for (const RowId id : *ends) GS_EXPECT(Offset(id) < nodes, "build_graph: id ", id, " of ", nodes, " nodes");
   for (const float weight : edges.weight)
     GS_EXPECT(std::isfinite(weight) && !std::signbit(weight), "build_graph: weight ", weight);
+  if (!edges.relation.empty()) {
+    GS_EXPECT(edges.relation.size() == edges.from.size(), "build_graph: ", edges.relation.size(), " relations of ",
+              edges.from.size(), " edges");
+    GS_EXPECT(options.directed.value_or(false) && !edges.both_ways && edges.weight.empty(),
+              "build_graph: edges with relations are directed and have no weights");
+    for (const RowId id : edges.relation)
+      GS_EXPECT(Offset(id) < names.num_relations(), "build_graph: relation ", id, " of ", names.num_relations());
+  }
   counts.edges += Offset(edges.from.size());
   std::vector<EdgeList> blocks;
   blocks.push_back(std::move(edges));

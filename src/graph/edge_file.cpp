@@ -17,8 +17,9 @@ bool equal_words(std::string_view text, std::string_view lower_word) {
                     [](char a, char b) { return (a >= 'A' && a <= 'Z' ? char(a - 'A' + 'a') : a) == b; });
 }
 
-bool are_column_names(std::string_view from, std::string_view to) {
+bool are_column_names(std::string_view from, std::string_view to, bool of_triples) {
   using Pair = std::pair<std::string_view, std::string_view>;
+  static constexpr std::array<Pair, 3> kTriplePairs{{{"subject", "object"}, {"h", "t"}, {"s", "o"}}};
   static constexpr std::array<Pair, 17> kPairs{{{"source", "target"},
                                                 {"source", "destination"},
                                                 {"src", "dst"},
@@ -36,8 +37,9 @@ bool are_column_names(std::string_view from, std::string_view to) {
                                                 {"fromnodeid", "tonodeid"},
                                                 {"from_node", "to_node"},
                                                 {"u", "v"}}};
-  return std::any_of(kPairs.begin(), kPairs.end(),
-                     [&](const Pair& p) { return equal_words(from, p.first) && equal_words(to, p.second); });
+  const auto is_used = [&](const Pair& p) { return equal_words(from, p.first) && equal_words(to, p.second); };
+  return std::any_of(kPairs.begin(), kPairs.end(), is_used) ||
+         (of_triples && std::any_of(kTriplePairs.begin(), kTriplePairs.end(), is_used));
 }
 
 /// A word where a number should be. What starts like a number, and NaN and infinity, are bad weights, not headers.
@@ -72,7 +74,7 @@ std::optional<FileHead> read_edge_list_head(EdgeFile& file, LineCursor lines, bo
     Fields first_fields, second_fields;
     if (!first_splitter.split(first, first_fields).empty() ||
         (has_second && !second_splitter.split(second, second_fields).empty()) ||
-        !looks_like_header(first_fields, second_fields, options.weighted))
+        !looks_like_header(first_fields, second_fields, options))
       return head;
     log_warn(cat(file.path.string(), ":", behind_first.lines, ": skipped as a header of columns: ", quoted(first),
                  " (--header=no reads it as an edge)"));
@@ -82,15 +84,17 @@ std::optional<FileHead> read_edge_list_head(EdgeFile& file, LineCursor lines, bo
 
 }  // namespace
 
-bool looks_like_header(const Fields& first, const Fields& second, bool weighted) {
-  if (first.size() < 2) return false;
+bool looks_like_header(const Fields& first, const Fields& second, const IngestOptions& options) {
+  const std::size_t to = options.triples ? 2 : 1;  // the column of the second node
+  if (first.size() <= to) return false;
   const auto is_number = [](std::string_view field) { return canonical_number(field).has_value(); };
-  const bool has_second = second.size() >= 2;
-  if (has_second && !is_number(first[0]) && !is_number(first[1]) && is_number(second[0]) && is_number(second[1]))
+  const bool has_second = second.size() > to;
+  if (has_second && !is_number(first[0]) && !is_number(first[to]) && is_number(second[0]) && is_number(second[to]))
     return true;
-  if (weighted && first.size() >= 3 && is_word(first[2])) return true;
-  const auto is_used = [&](std::string_view name) { return name == second[0] || name == second[1]; };
-  return are_column_names(first[0], first[1]) && !(has_second && (is_used(first[0]) || is_used(first[1])));
+  if (options.weighted && first.size() >= 3 && is_word(first[2])) return true;
+  const auto is_used = [&](std::string_view name) { return name == second[0] || name == second[to]; };
+  return are_column_names(first[0], first[to], options.triples) &&
+         !(has_second && (is_used(first[0]) || is_used(first[to])));
 }
 
 std::optional<FileHead> read_head(EdgeFile& file, std::string_view text, bool whole, const IngestOptions& options) {

@@ -27,10 +27,11 @@ std::optional<FileHead> read_head(EdgeFile& file, std::string_view text, bool wh
 /// Opens a .npy file of pairs. Throws input: not [m, 2], not of integers.
 NpyArray open_pairs(const fs::path& path);
 
-/// Is the first data line a header of columns, the second being the next data line? Either neither of its first two
-/// fields is an integer and both of the next line's are; or its third should be a weight and is a word; or the two are
-/// a known pair (source target, src dst, from to ...) of which the next line uses neither as a name.
+/// Is the first data line a header of columns, the second being the next data line? Either neither of the names of its
+/// two nodes is an integer and both of the next line's are; or its third should be a weight and is a word; or the two
+/// are a known pair (source target, src dst, from to ...; of triples also subject object ...) of which the next line
+/// uses neither as a name.
 bool looks_like_header(const std::vector<std::string_view>& first, const std::vector<std::string_view>& second,
-                       bool weighted);
+                       const IngestOptions& options);
 
 }  // namespace gs

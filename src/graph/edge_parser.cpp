@@ -61,6 +61,10 @@ void EdgeParser::parse(const Block& block, ParsedBlock& parsed) {
   tokens_ = 0;
   weights_.clear();
   unquoted_.clear();
+  if (options_.triples && (file_->pairs || file_->matrix))
+    throw Error(Fault::input,
+                cat(file_->path.string(), ": ", file_->pairs ? "an array of pairs" : "a MatrixMarket file",
+                    " has no relations: leave --triples out"));
   if (file_->pairs) {
     parse_pairs(block);
   } else {
@@ -75,6 +79,9 @@ void EdgeParser::parse(const Block& block, ParsedBlock& parsed) {
   edges.to.resize(tokens_ / 2);
   for (std::size_t e = 0; e < tokens_ / 2; ++e) edges.from[e] = token_ids_[2 * e], edges.to[e] = token_ids_[2 * e + 1];
   if (options_.weighted) edges.weight.assign(weights_.begin(), weights_.end());
+  if (!options_.triples) return;
+  edges.relation.resize(edges.from.size());
+  relation_ids_.resolve(relation_names_, edges.relation.data());
 }
 
 void EdgeParser::parse_text(const Block& block) {
@@ -118,6 +125,15 @@ bool EdgeParser::parse_plain(const char* line) {
   if (!read_name(at, from) || kind_[std::uint8_t(*at)] != Byte::delimiter) return false;
   skip_delimiter(at);
   if (!read_name(at, to)) return false;
+  if (options_.triples) {
+    const Field head = from, relation = to;
+    Field tail;
+    if (kind_[std::uint8_t(*at)] != Byte::delimiter) return false;
+    skip_delimiter(at);
+    if (!read_name(at, tail) || kind_[std::uint8_t(*at)] != Byte::end || (*at == '\r' && at[1] != '\n')) return false;
+    add_triple(head, relation, tail);
+    return true;
+  }
   std::string_view third;
   bool has_third = false, has_more = false;
   if (kind_[std::uint8_t(*at)] == Byte::delimiter) {
@@ -192,6 +208,7 @@ void EdgeParser::parse_unusual(std::string_view line) {
   const std::string wrong = splitter_.split(line, fields_);
   if (!wrong.empty()) fail(wrong);
   check_fields(line);
+  if (options_.triples) return add_triple(field_of(fields_[0]), field_of(fields_[1]), field_of(fields_[2]));
   const Field from = field_of(fields_[0]), to = field_of(fields_[1]);
   const bool has_third = fields_.size() > 2;
   add_edge(from, to, has_third ? fields_[2] : std::string_view(), has_third, fields_.size() > 3);
@@ -199,12 +216,16 @@ void EdgeParser::parse_unusual(std::string_view line) {
 
 void EdgeParser::check_fields(std::string_view line) const {
   const char* const words = delimiter_words(file_->delimiter);
-  if (fields_.size() < 2)
-    fail(cat("expected at least 2 columns separated by ", words, ", found 1: ", quoted(line),
+  const std::size_t names = options_.triples ? 3 : 2;
+  if (fields_.size() < names || (options_.triples && fields_.size() > names))
+    fail(cat("expected ", options_.triples ? "3 columns (head, relation, tail)" : "at least 2 columns",
+             " separated by ", words, ", found ", fields_.size(), ": ", quoted(line),
              " (--delimiter sets the separator, else the first data line decides)"));
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < names; ++i) {
     const std::string_view field = fields_[i];
-    if (field.empty()) fail(cat("column ", i + 1, " is empty: an edge needs two names"));
+    if (field.empty())
+      fail(cat("column ", i + 1, " is empty: ", options_.triples ? "a triple needs three" : "an edge needs two",
+               " names"));
     const bool raw = field.data() >= line.data() && field.data() < line.data() + line.size();
     const bool stray_comma = file_->delimiter == Delimiter::blank && (field.front() == ',' || field.back() == ',');
     const bool stray_tab = file_->delimiter == Delimiter::comma && raw && field.find('\t') != std::string_view::npos;
@@ -235,8 +256,12 @@ void EdgeParser::add_edge(const Field& from, const Field& to, std::string_view t
     if (!parsed_->ignores_weights && !parsed_->ignores_columns)
       (parse_weight(third, why_not) ? parsed_->ignores_weights : parsed_->ignores_columns) = !third.empty();
   }
-  add_name(from);
-  add_name(to);
+  add_nodes(from, to);
+}
+
+void EdgeParser::add_triple(const Field& head, const Field& relation, const Field& tail) {
+  add_name(relation_names_, relation, tokens_ / 2);
+  add_nodes(head, tail);
 }
 
 /// False where the line is to be dropped for its weight.
@@ -256,11 +281,16 @@ void EdgeParser::check_index(const Field& field) const {
     fail(cat("index ", quoted(field.text), " is not in 1..", nodes, ", the size on line ", file_->matrix->size_line));
 }
 
-void EdgeParser::add_name(const Field& field) {
+void EdgeParser::add_nodes(const Field& from, const Field& to) {
+  add_name(names_, from, tokens_++);
+  add_name(names_, to, tokens_++);
+}
+
+void EdgeParser::add_name(IdMap::Batch& batch, const Field& field, std::uint32_t token) {
   if (field.is_number) {
-    names_.add(field.number, tokens_++);
+    batch.add(field.number, token);
   } else {
-    names_.add(field.text, tokens_++);
+    batch.add(field.text, token);
   }
 }
 

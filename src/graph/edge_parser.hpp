@@ -24,7 +24,8 @@ struct ParsedBlock {
 /// to `parse_unusual`, which alone knows the rules in full.
 class EdgeParser {
  public:
-  EdgeParser(IdMap& ids, const IngestOptions& options) : ids_(ids), options_(options) {}
+  EdgeParser(IdMap& ids, IdMap& relation_ids, const IngestOptions& options)
+      : ids_(ids), relation_ids_(relation_ids), options_(options) {}
 
   /// Throws BadLine where a line is no edge; `parsed` then counts lines up to it.
   void parse(const Block& block, ParsedBlock& parsed);
@@ -52,18 +53,21 @@ class EdgeParser {
   void check_fields(std::string_view line) const;
 
   void add_edge(const Field& from, const Field& to, std::string_view third, bool has_third, bool has_more);
+  void add_triple(const Field& head, const Field& relation, const Field& tail);
   bool read_weight(std::string_view text, bool there, float& weight);
   void check_index(const Field& field) const;
-  void add_name(const Field& field);
+  static void add_name(IdMap::Batch& batch, const Field& field, std::uint32_t token);
+  void add_nodes(const Field& from, const Field& to);
   [[noreturn]] void fail(const std::string& what) const;
 
-  IdMap& ids_;
+  IdMap &ids_, &relation_ids_;
   const IngestOptions& options_;
   const EdgeFile* file_ = nullptr;  // of the block being parsed
   ParsedBlock* parsed_ = nullptr;
 
   std::array<Byte, 256> kind_{};
-  IdMap::Batch names_;  // of the block: edge e's are tokens 2 e and 2 e + 1
+  IdMap::Batch names_;           // of the block: edge e's are tokens 2 e and 2 e + 1
+  IdMap::Batch relation_names_;  // edge e's is token e
   std::uint32_t tokens_ = 0;
   std::vector<RowId> token_ids_;
   std::vector<float> weights_;

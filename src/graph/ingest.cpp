@@ -71,7 +71,9 @@ class Ingest {
     std::vector<EdgeList> edges;
     for (ParsedBlock& block : blocks_) edges.push_back(std::move(block.edges));
     blocks_ = {};
-    return build_rows(std::move(edges), ids_.take_names(threads_), options, counts_);
+    BuiltGraph names = ids_.take_names(threads_);
+    add_relation_names(names);
+    return build_rows(std::move(edges), std::move(names), options, counts_);
   }
 
  private:
@@ -93,7 +95,7 @@ class Ingest {
   }
 
   void read_blocks(Progress& progress) {
-    EdgeParser parser(ids_, options_);
+    EdgeParser parser(ids_, relation_ids_, options_);
     Block block;
     try {
       while (!failed_ && reader_.next(block)) {
@@ -134,9 +136,10 @@ class Ingest {
     const double share = std::min(1.0, double(counts_.bytes) / double(total_bytes_));
     const auto edges = Offset(double(counts_.edges) / share);
     const bool sums = options_.duplicates == Duplicates::sum;
-    const Offset unread = (edges - counts_.edges) * (options_.weighted ? 12 : 8);
+    const bool valued = options_.weighted || options_.triples;
+    const Offset unread = (edges - counts_.edges) * (valued ? 12 : 8);
     const Offset arcs = options_.directed.value_or(false) ? edges : 2 * edges;
-    const Offset build = build_bytes(edges, arcs, ids_.size(), options_.weighted, options_.weighted || sums);
+    const Offset build = build_bytes(edges, arcs, ids_.size(), valued, valued || sums);
     require_memory(unread + build, cat("ingest of about ", human_count(double(edges)), " edges"));
   }
 
@@ -165,8 +168,10 @@ class Ingest {
     };
     say_once([](const ParsedBlock& b) { return b.ignores_weights; },
              "column 3 looks like weights and is ignored; pass --weighted to use it");
-    say_once([](const ParsedBlock& b) { return b.ignores_columns; },
-             cat("columns behind the ", options_.weighted ? "weight" : "second", " are ignored"));
+    say_once(
+        [](const ParsedBlock& b) { return b.ignores_columns; },
+        cat("columns behind the ",
+            options_.weighted ? "weight are ignored" : "second are ignored; --triples reads head, relation, tail"));
   }
 
   void check_entries() const {
@@ -189,6 +194,17 @@ class Ingest {
     if (general)
       log_info(general->path.string() + ": a general matrix, read as a directed graph (--undirected: as undirected)");
     return general != nullptr;
+  }
+
+  void add_relation_names(BuiltGraph& names) {
+    if (relation_ids_.size() == 0) return;
+    const BuiltGraph relations = relation_ids_.take_names(threads_);
+    names.relation_bounds.push_back(0);
+    for (Offset id = 0; id < name_count(relations); ++id) {
+      const std::string name = name_text(relations, RowId(id));
+      names.relation_bytes.insert(names.relation_bytes.end(), name.begin(), name.end());
+      names.relation_bounds.push_back(Offset(names.relation_bytes.size()));
+    }
   }
 
   // ----------------------------------------------------------------------------------------- nodes without an edge
@@ -241,7 +257,7 @@ class Ingest {
   const int threads_;
   Offset total_bytes_ = 0;
   BlockReader reader_;
-  IdMap ids_;
+  IdMap ids_, relation_ids_;
 
   std::mutex mutex_;                 // guards what follows, and counts_ while blocks are read
   std::vector<ParsedBlock> blocks_;  // by block number
@@ -250,10 +266,24 @@ class Ingest {
   double start_s_ = 0;
 };
 
+void check_triple_options(const IngestOptions& options) {
+  if (!options.directed.value_or(true))
+    throw Error(Fault::usage, "--triples: a triple leads from its head to its tail; leave --undirected out");
+  if (options.weighted)
+    throw Error(Fault::usage,
+                "--triples: the columns are head, relation, tail, without a weight; leave --weighted out");
+  if (options.duplicates) throw Error(Fault::usage, "--triples: of equal triples one is kept; leave --duplicates out");
+}
+
 }  // namespace
 
-BuiltGraph ingest(const std::vector<fs::path>& files, const IngestOptions& options, IngestCounts& counts) {
+BuiltGraph ingest(const std::vector<fs::path>& files, const IngestOptions& wanted, IngestCounts& counts) {
   counts = {};
+  IngestOptions options = wanted;
+  if (options.triples) {
+    check_triple_options(options);
+    options.directed = true;
+  }
   try {
     return Ingest(files, options, counts).run();
   } catch (const std::bad_alloc&) {

@@ -22,6 +22,21 @@ Offset RowMerger::merge_unweighted(RowId row, Span<RowId> targets) {
   return kept;
 }
 
+Offset RowMerger::merge_triples(RowId row, Span<RowId> targets, RowId* relations) {
+  arcs_.clear();
+  for (Offset i = 0; i < targets.size; ++i) arcs_.push_back(packed_triple(targets[i], relations[i]));
+  std::sort(arcs_.begin(), arcs_.end());
+  Offset kept = 0;
+  for (std::size_t i = 0; i < arcs_.size(); ++i) {
+    if (i > 0 && arcs_[i] == arcs_[i - 1]) {
+      count_duplicates(row, target_of(arcs_[i]), 1);
+    } else {
+      targets[kept] = target_of(arcs_[i]), relations[kept++] = relation_of(arcs_[i]);
+    }
+  }
+  return kept;
+}
+
 Offset RowMerger::merge_weighted(RowId row, Span<RowId> targets, float* weights) {
   arcs_.clear();
   for (Offset i = 0; i < targets.size; ++i) arcs_.push_back(packed_arc(targets[i], weights[i]));

@@ -16,6 +16,9 @@ class RowMerger {
   /// Throws input: a sum that a float cannot hold.
   Offset merge(RowId row, Span<RowId> targets, float* weights);
 
+  /// As merge, of triples: sorted by (target, relation), of equal ones the first is kept.
+  Offset merge_triples(RowId row, Span<RowId> targets, RowId* relations);
+
   Offset duplicate_arcs() const { return duplicate_arcs_; }  ///< found so far, self-loops not among them
   Offset duplicate_loops() const { return duplicate_loops_; }
 
@@ -32,6 +35,10 @@ class RowMerger {
   std::vector<std::uint64_t> arcs_;
   Offset duplicate_arcs_ = 0, duplicate_loops_ = 0;
 };
+
+/// An arc as one number that sorts by target, then by relation.
+inline std::uint64_t packed_triple(RowId target, RowId relation) { return std::uint64_t{target} << 32 | relation; }
+inline RowId relation_of(std::uint64_t arc) { return RowId(arc); }
 
 /// An arc as one number that sorts by target, then by weight: the bits of floats >= 0 ascend with their values.
 inline std::uint64_t packed_arc(RowId target, float weight) {

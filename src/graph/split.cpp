@@ -137,6 +137,8 @@ EdgeSplit split_edges(const Graph& graph, double test_share, bool cover, std::ui
   if (!(test_share > 0 && test_share < 1))
     throw Error(Fault::usage, cat("split: test share ", test_share, " is not between 0 and 1"));
   const Csr csr = graph.csr();
+  if (csr.num_relations > 0)
+    throw Error(Fault::input, "split: the graph has relations: hold out lines of its triples, and ingest the others");
   const std::vector<PairKey> pairs = connected_pairs(csr);
   if (pairs.empty())
     throw Error(Fault::input, "split: the graph has no edge between different nodes, so none can be held out");

@@ -14,12 +14,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 1, kFormatOfTriples = 2;
 constexpr const char* kCurrent = "CURRENT";
 constexpr const char* kMeta = "meta.json";
 constexpr const char *kOffsets = "offsets.npy", *kTargets = "targets.npy", *kWeights = "weights.npy",
                      *kNameNumbers = "name_numbers.npy", *kNameBytes = "name_bytes.npy",
-                     *kNameBounds = "name_bounds.npy";
+                     *kNameBounds = "name_bounds.npy", *kRelations = "relations.npy",
+                     *kRelationBytes = "relation_bytes.npy", *kRelationBounds = "relation_bounds.npy";
 constexpr const char* kRemedy = "; roll back to another version or make the graph again";
 
 template <class... Parts>
@@ -98,7 +99,7 @@ struct Meta {
 
 std::string to_text(const Meta& meta) {
   const VersionInfo& info = meta.info;
-  Json json{{"format", kFormat},
+  Json json{{"format", info.num_relations > 0 ? kFormatOfTriples : kFormat},
             {"id", info.id},
             {"created", info.created},
             {"parent", info.parent},
@@ -110,6 +111,7 @@ std::string to_text(const Meta& meta) {
             {"content_hash", info.content_hash},
             {"statistics", Json::object()},
             {"array_bytes", Json::object()}};
+  if (info.num_relations > 0) json["num_relations"] = info.num_relations;
   each_statistic(info.statistics, [&](const char* name, const auto& value) { json["statistics"][name] = value; });
   for (const auto& [name, bytes] : meta.array_bytes) json["array_bytes"][name] = bytes;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // a path need not be UTF-8
@@ -122,9 +124,11 @@ Meta read_meta(const fs::path& folder) {
     const Json json = Json::parse(text);
     if (!json.is_object() || !json.contains("format") || !json.contains("array_bytes"))
       fail(path, "was not written by GraphScale (no format, no array_bytes)", kRemedy);
-    if (const int format = json.at("format"); format != kFormat)
-      fail(path, "format ", format, " is ", format > kFormat ? "newer than " : "not ", kFormat,
-           ", the one that this program reads; use a newer GraphScale");
+    const int format = json.at("format");
+    if (format > kFormatOfTriples)
+      fail(path, "format ", format, " is newer than ", kFormatOfTriples, ", the newest that this program reads; use a ",
+           "newer GraphScale");
+    if (format < kFormat) fail(path, "format ", format, " is none of GraphScale's", kRemedy);
     Meta meta;
     VersionInfo& info = meta.info;
     info.id = folder.filename().string();
@@ -132,6 +136,10 @@ Meta read_meta(const fs::path& folder) {
     info.created = json.at("created"), info.parent = json.at("parent"), info.source = json.at("source");
     info.directed = json.at("directed"), info.weighted = json.at("weighted");
     info.num_nodes = json.at("num_nodes"), info.num_arcs = json.at("num_arcs");
+    if (format == kFormatOfTriples) {
+      info.num_relations = json.at("num_relations");
+      if (info.num_relations < 1) fail(path, "names ", info.num_relations, " relations", kRemedy);
+    }
     info.content_hash = json.at("content_hash");
     each_statistic(info.statistics,
                    [&](const char* name, auto& value) { json.at("statistics").at(name).get_to(value); });
@@ -185,6 +193,10 @@ void check_arcs(const fs::path& folder, const Csr& graph) {
       if (target >= nodes)
         fail(folder / kTargets, "arc ", &target - graph.targets.data, " leads to row ", target, ", but there are ",
              nodes, kRemedy);
+    for (const RowId& relation : graph.relations.empty() ? graph.relations : graph.relations.subspan(first, count))
+      if (Offset(relation) >= graph.num_relations)
+        fail(folder / kRelations, "arc ", &relation - graph.relations.data, " has relation ", relation,
+             ", but there are ", graph.num_relations, kRemedy);
     for (const float& weight : graph.weights.empty() ? graph.weights : graph.weights.subspan(first, count))
       if (!(weight >= 0 && weight <= std::numeric_limits<float>::max()))
         fail(folder / kWeights, "arc ", &weight - graph.weights.data, " weighs ", weight,
@@ -206,15 +218,24 @@ ArrayToWrite to_write(const char* name, Span<const T> values) {
   return {name, dtype_of<T>(), values.data, values.size, values.size * Offset(sizeof(T))};
 }
 
+void add_names(std::vector<ArrayToWrite>& arrays, const char* bytes_name, const std::vector<char>& bytes,
+               const char* bounds_name, const std::vector<Offset>& bounds) {
+  const auto* values = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  arrays.push_back(to_write(bytes_name, Span<const std::uint8_t>(values, Offset(bytes.size()))));
+  arrays.push_back(to_write<Offset>(bounds_name, bounds));
+}
+
 std::vector<ArrayToWrite> arrays_of(const BuiltGraph& graph) {
   std::vector<ArrayToWrite> arrays{to_write<Offset>(kOffsets, graph.offsets), to_write<RowId>(kTargets, graph.targets)};
   if (!graph.weights.empty()) arrays.push_back(to_write<float>(kWeights, graph.weights));
   if (graph.name_bounds.empty()) {
     arrays.push_back(to_write<std::uint64_t>(kNameNumbers, graph.name_numbers));
   } else {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(graph.name_bytes.data());
-    arrays.push_back(to_write(kNameBytes, Span<const std::uint8_t>(bytes, Offset(graph.name_bytes.size()))));
-    arrays.push_back(to_write<Offset>(kNameBounds, graph.name_bounds));
+    add_names(arrays, kNameBytes, graph.name_bytes, kNameBounds, graph.name_bounds);
+  }
+  if (graph.num_relations() > 0) {
+    arrays.push_back(to_write<RowId>(kRelations, graph.relations));
+    add_names(arrays, kRelationBytes, graph.relation_bytes, kRelationBounds, graph.relation_bounds);
   }
   return arrays;
 }
@@ -283,6 +304,7 @@ Meta describe(const BuiltGraph& graph, const std::string& source, int threads) {
   VersionInfo& info = meta.info;
   info.created = utc_now(), info.source = source;
   info.num_nodes = graph.csr().num_nodes(), info.num_arcs = graph.csr().num_arcs();
+  info.num_relations = graph.num_relations();
   info.directed = graph.directed, info.weighted = !graph.weights.empty();
   info.statistics = statistics(graph.csr(), threads);
   info.content_hash = content_hash(arrays_of(graph));
@@ -307,21 +329,32 @@ Graph Graph::open(const fs::path& store, const std::string& version) {
   csr.offsets = array(kOffsets).values<Offset>();
   csr.targets = array(kTargets).values<RowId>();
   if (meta.info.weighted) csr.weights = array(kWeights).values<float>();
+  csr.num_relations = meta.info.num_relations;
+  const bool triples = csr.num_relations != 0;
+  if (triples) csr.relations = array(kRelations).values<RowId>();
   const Offset nodes = meta.info.num_nodes, arcs = meta.info.num_arcs;
   check_bounds(folder / kOffsets, csr.offsets, nodes, arcs);
   if (csr.targets.size != arcs || (meta.info.weighted && csr.weights.size != arcs))
     fail(folder, csr.targets.size, " targets and ", csr.weights.size, " weights for ", arcs, " arcs", kRemedy);
+  if (triples && csr.relations.size != arcs)
+    fail(folder / kRelations, "has ", csr.relations.size, " relations for ", arcs, " arcs", kRemedy);
   check_arcs(folder, csr);
 
+  const auto byte_names = [&](const char* bytes_name, const char* bounds_name, Offset count) {
+    const Span<const std::uint8_t> bytes = array(bytes_name).values<std::uint8_t>();
+    const Span<const Offset> bounds = array(bounds_name).values<Offset>();
+    check_bounds(folder / bounds_name, bounds, count, bytes.size);
+    return names_of_bytes({reinterpret_cast<const char*>(bytes.data), bytes.size}, bounds);
+  };
+  static constexpr Offset kNoBounds[] = {0};
+  graph.relation_names_ =
+      triples ? byte_names(kRelationBytes, kRelationBounds, csr.num_relations) : names_of_bytes({}, {kNoBounds, 1});
   if (meta.array_bytes.count(kNameNumbers)) {
     graph.names_ = names_of_numbers(array(kNameNumbers).values<std::uint64_t>());
     if (graph.names_->size() != nodes)
       fail(folder / kNameNumbers, "has ", graph.names_->size(), " names for ", nodes, " nodes", kRemedy);
   } else {
-    const Span<const std::uint8_t> bytes = array(kNameBytes).values<std::uint8_t>();
-    const Span<const Offset> bounds = array(kNameBounds).values<Offset>();
-    check_bounds(folder / kNameBounds, bounds, nodes, bytes.size);
-    graph.names_ = names_of_bytes({reinterpret_cast<const char*>(bytes.data), bytes.size}, bounds);
+    graph.names_ = byte_names(kNameBytes, kNameBounds, nodes);
   }
   return graph;
 }
@@ -343,6 +376,8 @@ BuiltGraph Graph::copy_names() const {
 
 VersionInfo publish(const fs::path& store, const BuiltGraph& graph, const std::string& source, int threads) {
   GS_EXPECT(!graph.offsets.empty(), "publish: offsets are [n + 1], but there are none");
+  GS_EXPECT(graph.num_relations() == 0 || graph.relations.size() == graph.targets.size(),
+            "publish: ", graph.relations.size(), " relations of ", graph.targets.size(), " arcs");
   const StoreFolder store_folder(store);
   warn_of_full_disk(store, graph);
   Meta meta = describe(graph, source, threads);

@@ -16,7 +16,7 @@ std::string lower_steps(const RankPlan& plan) { return cat("lower training.step_
 std::string remedy_of(const std::string& purpose, const Config& config, const RankPlan& plan) {
   const auto begins = [&](const char* text) { return purpose.rfind(text, 0) == 0; };
   if (begins("head") && config.exchange.method == "allreduce") return "set exchange.method rows";
-  if (begins("head")) return "lower store.replicated_rows";
+  if (begins("head") && config.store.replicated_rows > 0) return "lower store.replicated_rows";
   if (begins("exchange: kept")) return "lower exchange.feedback_rows";
   if (begins("exchange") || begins("step") || begins("batch")) return lower_steps(plan);
   if (begins("store: placement")) return "set store.placement cyclic";
@@ -34,9 +34,9 @@ bool draws_local_negatives(const Config& config, const RankPart& part) {
 /// Rows of this rank among kSaveBlock consecutive ones, at most.
 Offset rows_read_back(const RankPlan& plan) {
   const RankPart& part = plan.part;
-  const Offset block = std::min(kSaveBlock, part.rows);
+  const Offset block = std::min(kSaveBlock, part.rows());
   const Offset head = std::min(block, plan.shape.head_rows);
-  if (!part.stores || plan.shape.head_rows == part.rows) return head;
+  if (!part.stores || plan.shape.head_rows == part.rows()) return head;
   const Offset own = part.is_partition ? block : (block + part.storage_ranks - 1) / part.storage_ranks;
   return std::max(head, std::min(own, part.local_rows));
 }
@@ -85,16 +85,17 @@ RankPlan plan_rank(const Config& config, const GraphSize& size, const RankPart& 
   RankPlan plan;
   plan.device = device;
   plan.part = part;
-  plan.step_walks = choose_step_walks(config, size.nodes, device, part.compute_ranks);
-  plan.shape =
-      tables_shape(config, size.nodes, most_walks_of_a_rank(plan.step_walks, part.compute_ranks, deterministic));
+  plan.step_walks = choose_step_walks(config, units_of(config, size), device, part.compute_ranks);
+  plan.shape = tables_shape(config, size.nodes,
+                            most_walks_of_a_rank(plan.step_walks, part.compute_ranks, deterministic), part.dense_rows);
   plan.steps_in_flight = config.training.staleness == 0 ? 1 : config.training.staleness + 2;  // one is being sampled
-  plan.by_start =
-      part.is_partition && !deterministic && part.storage_ranks == part.ranks && part.compute_ranks == part.ranks;
+  plan.by_start = plan.shape.tile.kind == kernels::TileKind::walk && part.is_partition && !deterministic &&
+                  part.storage_ranks == part.ranks && part.compute_ranks == part.ranks;
   plan.local_negatives = draws_local_negatives(config, part);
 
   const TablesSize tables(plan.shape, part, device);
-  const Offset a_row = 2 * ShardTable::bytes_a_row(config.model.dim, plan.shape.type, tables.state_columns);
+  const Offset a_row =
+      plan.shape.tables() * ShardTable::bytes_a_row(config.model.dim, plan.shape.type, tables.state_columns);
   RankPlan without_rows = plan;  // no hot rows yet: all else that lies on the device
   add_tables(config, tables, without_rows);
   add_graph_and_steps(config, size, tables, without_rows);
@@ -113,7 +114,7 @@ RankPart expected_part(const Config& config, const GraphSize& size, int ranks, i
   const auto owner = std::lower_bound(storage.begin(), storage.end(), rank);
   const auto owners = Offset(storage.size());
   RankPart part;
-  part.rows = size.nodes;
+  part.nodes = size.nodes, part.dense_rows = dense_rows_of(config, size.relations);
   part.ranks = ranks, part.storage_ranks = int(storage.size()), part.compute_ranks = int(compute.size());
   part.stores = owner != storage.end() && *owner == rank;
   part.computes = std::binary_search(compute.begin(), compute.end(), rank);

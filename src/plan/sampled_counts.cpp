@@ -18,15 +18,16 @@ class Rehearsal {
         placement_(placement),
         plan_(plan),
         exec_{{}, threads, nullptr, &ledger_},
-        topology_(graph, config.sampler.weighted, exec_) {}
+        sampler_(graph, config, placement.dense_rows(), exec_) {}
 
   void add_rank(int rank, StepCounts& counts) {
     const int own = placement_.owner_index(rank);
     const Offset rows = own >= 0 ? placement_.rows_of(own) : 0;
-    const double power = config_.sampler.negative_power;
-    const NegativeTable negatives = plan_.local_negatives && rows > 0
-                                        ? NegativeTable(graph_, power, placement_.sequence_of(own), rows, exec_)
-                                        : NegativeTable(graph_, power, exec_);
+    const Offset dense = placement_.dense_rows();
+    const NegativeTable negatives =
+        plan_.local_negatives && rows > 0
+            ? NegativeTable(graph_, config_.sampler, dense, placement_.sequence_of(own), rows, exec_)
+            : NegativeTable(graph_, config_.sampler, dense, exec_);
     const int slices = plan_.shape.deterministic ? kSlices : 1;
     Batch batch(plan_.shape.tile, plan_.shape.step_walks, placement_.rows(), exec_, slices);
     for (Offset step = 0; step < steps(); ++step) {
@@ -39,7 +40,7 @@ class Rehearsal {
   Offset steps() const { return std::clamp<Offset>(walks_of_epoch() / plan_.step_walks, 1, kSteps); }
 
  private:
-  Offset walks_of_epoch() const { return graph_.num_nodes() * config_.sampler.walks_per_node; }
+  Offset walks_of_epoch() const { return units_per_epoch(config_, graph_.num_nodes(), graph_.num_arcs()); }
 
   void sample(Batch& batch, const NegativeTable& negatives, int rank, Offset step) const {
     const kernels::TileShape& tile = plan_.shape.tile;
@@ -47,14 +48,14 @@ class Rehearsal {
     kernels::WalkBatch walks{config_.training.seed, 0, first, count, tile.walk_length};
     const int index = placement_.compute_index(rank), ranks = int(placement_.compute().size());
     const kernels::Owners owners = placement_.owners();
-    const WalkShare share = plan_.by_start ? share_by_start(walks, placement_.rows(), index, ranks,
+    const WalkShare share = plan_.by_start ? share_by_start(walks, placement_.nodes(), index, ranks,
                                                             [&](RowId row) { return owners.owner(row); })
                                            : share_of_walks(first, count, index, ranks, plan_.shape.deterministic);
     walks.first = share.first, walks.count = share.count;
     walks.chosen = share.chosen;
     batch.start(walks);
-    kernels::ops(exec_).make_walks(topology_.view(), walks, batch.nodes(), exec_);
-    kernels::ops(exec_).draw_negatives(negatives.view(), walks, tile.tiles_per_walk, tile.shared_negatives,
+    sampler_.make(walks, batch.nodes(), exec_);
+    kernels::ops(exec_).draw_negatives(negatives.view(batch.nodes()), walks, tile.tiles_per_walk, tile.shared_negatives,
                                        batch.negatives(), exec_);
     batch.deduplicate(owners, RowId(plan_.shape.head_rows), share.slice_ends, exec_);
     count_walkers(batch, placement_.owner_index(rank));
@@ -64,9 +65,9 @@ class Rehearsal {
     counts.walks += double(batch.walks().count);
     for (std::size_t g = 0; g < batch.groups().size(); ++g) {
       const Batch::Group& group = batch.groups()[g];
-      counts.requested_rows += double(2 * group.node_positions + group.negative_positions);
+      counts.requested_rows += double(plan_.shape.positions(group));
       StepCounts::Group& sum = g == 0 ? counts.head : int(g) - 1 == own ? counts.local : counts.remote;
-      sum.rows += double(group.rows), sum.centres += double(group.centre_rows);
+      sum.rows += double(group.rows), sum.centres += double(plan_.shape.centre_rows(group));
     }
     counts.travellers += travellers_, counts.news += news_;
   }
@@ -96,7 +97,7 @@ class Rehearsal {
   const RankPlan& plan_;
   MemoryLedger ledger_{Device{}};
   Exec exec_;
-  WalkTopology topology_;
+  Sampler sampler_;
   mutable double travellers_ = 0, news_ = 0;  // of the step sampled last
 };
 

@@ -11,18 +11,39 @@ namespace {
 
 double over(double amount, double rate) { return amount > 0 ? amount / rate : 0; }
 
+/// What a unit of training computes and touches: pairs, what is set against the shared negatives (centres, or queries
+/// of triples), and rows.
+struct Work {
+  double pairs = 0, against_negatives = 0, rows = 0;
+};
+Work work_of(const kernels::TileShape& tile) {
+  const double places = tile.walk_length, negatives = double(tile.tiles_per_walk) * tile.shared_negatives;
+  switch (tile.kind) {
+    case kernels::TileKind::walk:
+      return {expected_pairs(tile), places,
+              double(tile.tiles_per_walk) * (tile.centres() + tile.contexts()) + negatives};
+    case kernels::TileKind::edges: {
+      const double pairs = tile.both_ways ? places : places / 2;
+      return {pairs, pairs, 2 * pairs + negatives};
+    }
+    case kernels::TileKind::triples: {
+      const double queries = places * 2 / 3;
+      return {queries, queries, places + negatives};
+    }
+  }
+  return {};
+}
+
 /// The tile's dot products and row sums: a score and two gradients, 2 dim flops each, for every pair and every shared
 /// negative of a centre.
 double flops_of_walk(const kernels::TileShape& tile) {
-  const double products = expected_pairs(tile) + double(tile.walk_length) * tile.shared_negatives;
-  return 6.0 * tile.dim * products;
+  const Work work = work_of(tile);
+  return 6.0 * tile.dim * (work.pairs + work.against_negatives * tile.shared_negatives);
 }
 
-/// A tile reads its centres', contexts' and negatives' rows and writes them, or adds to their gradients: read, read and
-/// written.
+/// A tile reads its rows and writes them, or adds to their gradients: read, read and written.
 double bytes_of_walk(const kernels::TileShape& tile, bool in_place) {
-  const double rows = double(tile.tiles_per_walk) * (tile.centres() + tile.contexts() + tile.shared_negatives);
-  return rows * tile.dim * sizeof(float) * (in_place ? 2 : 3);
+  return work_of(tile).rows * tile.dim * sizeof(float) * (in_place ? 2 : 3);
 }
 
 StageCost sampling(const kernels::TileShape& tile, double walks, bool is_exchanged, const MachineRates& rates) {
@@ -46,7 +67,7 @@ std::string name_of(const StageCost& stage) { return cat(stage.name, ": ", stage
 double on_device(const StageCost& stage) { return std::max({stage.memory_s, stage.compute_s, stage.host_link_s}); }
 
 Offset steps_per_epoch(const Config& config, const GraphSize& size, Offset step_walks) {
-  return (size.nodes * config.sampler.walks_per_node + step_walks - 1) / step_walks;
+  return (units_of(config, size) + step_walks - 1) / step_walks;
 }
 
 /// Accesses to rows behind the first `hot` of `rows` local rows, of all.

@@ -22,8 +22,23 @@ void for_each_range(double rows, const Visit& visit) {
   }
 }
 
-double places_a_walk(const kernels::TileShape& tile) {
-  return 2.0 * tile.walk_length + double(tile.tiles_per_walk) * tile.shared_negatives;
+/// Draws of nodes, and of dense rows, by one item of a batch.
+struct Draws {
+  double starts = 0;     ///< nodes drawn uniformly
+  double by_degree = 0;  ///< nodes drawn by degree
+  double dense = 0;
+};
+Draws draws_of(const kernels::TileShape& tile, double return_chance) {
+  const double places = tile.walk_length;
+  switch (tile.kind) {
+    case kernels::TileKind::walk:
+      return {1, (places - 1) * (1 - return_chance), 0};
+    case kernels::TileKind::edges:
+      return {0, places, 0};
+    case kernels::TileKind::triples:
+      return {0, places * 2 / 3, places / 3};
+  }
+  return {};
 }
 
 /// Walkers that go to another rank, and news to the walk's home, where nodes lie on ranks at random: `away` is the
@@ -40,20 +55,24 @@ double share_of_first(double rows, double nodes, double power) {
 }
 
 StepCounts expected_counts(const Config& config, const GraphSize& size, const RankPlan& plan) {
-  const kernels::TileShape& tile = plan.shape.tile;
+  const TablesShape& shape = plan.shape;
+  const kernels::TileShape& tile = shape.tile;
   const RankPart& part = plan.part;
   const double nodes = double(size.nodes), owners = part.storage_ranks;
   StepCounts counts;
-  counts.walks = double(std::min(plan.step_walks, size.nodes * config.sampler.walks_per_node)) / part.compute_ranks;
-  counts.requested_rows = counts.walks * places_a_walk(tile);
+  counts.walks = double(std::min(plan.step_walks, units_of(config, size))) / part.compute_ranks;
+  counts.requested_rows =
+      counts.walks * (double(shape.tables()) * tile.walk_length + double(tile.tiles_per_walk) * tile.shared_negatives);
 
   // A deterministic step is made unique slice by slice, and all its rows count as centres.
-  const bool sliced = plan.shape.deterministic;
+  const bool sliced = shape.deterministic;
   const double slices = sliced ? std::max(1.0, double(kSlices) / part.compute_ranks) : 1;
   const double walks = counts.walks / slices;
   const double returns = std::min(1.0, nodes / std::max(1.0, double(size.arcs)));
-  const double starts = std::min(1.0, walks / nodes), steps = walks * (tile.walk_length - 1) * (1 - returns);
-  const double negatives = walks * tile.tiles_per_walk * tile.shared_negatives, power = config.sampler.negative_power;
+  const Draws draws = draws_of(tile, returns);
+  const double starts = std::min(1.0, walks * draws.starts / nodes), steps = walks * draws.by_degree;
+  const SamplerConfig& sampler = config.sampler;
+  const double negatives = walks * tile.tiles_per_walk * tile.shared_negatives * (1 - sampler.in_batch_share);
   const double own_share = part.stores && part.computes ? 1 / owners : 0;
 
   for_each_range(nodes, [&](double first, double last) {
@@ -62,19 +81,22 @@ StepCounts expected_counts(const Config& config, const GraphSize& size, const Ra
       return (share_of_first(last, nodes, of_power) - share_of_first(first, nodes, of_power)) / rows;
     };
     const double no_node = (1 - starts) * std::exp(-steps * a_row(1));
-    const double drawn = negatives * a_row(power);
+    const double drawn =
+        negatives * ((1 - sampler.uniform_share) * a_row(sampler.negative_power) + sampler.uniform_share / nodes);
     const auto add = [&](StepCounts::Group& group, double count, double no_negative) {
       const double any = slices * count * (1 - no_node * no_negative);
       group.rows += any;
-      group.centres += sliced ? any : slices * count * (1 - no_node);
+      if (!shape.one_table) group.centres += sliced ? any : slices * count * (1 - no_node);
     };
     const double no_own = std::exp(-drawn * (plan.local_negatives ? owners : 1));
     const double no_other = plan.local_negatives ? 1 : std::exp(-drawn);
-    const double in_head = std::clamp(double(plan.shape.head_rows) - first, 0.0, rows);
+    const double in_head = std::clamp(double(shape.head_rows - shape.dense_rows) - first, 0.0, rows);
     add(counts.head, in_head * own_share, no_own), add(counts.head, in_head * (1 - own_share), no_other);
     add(counts.local, (rows - in_head) * own_share, no_own);
     add(counts.remote, (rows - in_head) * (1 - own_share), no_other);
   });
+  if (const double dense = double(shape.dense_rows); dense > 0)
+    counts.head.rows += slices * dense * (1 - std::exp(-walks * draws.dense / dense));
   if (config.sampler.topology == "partitioned") expect_walkers(counts.walks, tile.walk_length, 1 - own_share, counts);
   return counts;
 }
@@ -84,7 +106,7 @@ StepTraffic traffic_of(const RankPlan& plan, const Config& config, const StepCou
   const int others = part.ranks - 1;
   StepTraffic traffic;
   if (others == 0) return traffic;
-  const double moved = counts.remote.rows + counts.remote.centres;  // vectors of either table
+  const double moved = counts.remote.rows + counts.remote.centres;  // vectors of all tables
   const double ids = counts.remote.rows * double(sizeof(RowId));
   const double gradients = moved * plan.shape.codec.row_bytes();
   const double rows = moved * plan.shape.tile.dim * kernels::bytes_of(plan.shape.wire_type);
@@ -93,9 +115,9 @@ StepTraffic traffic_of(const RankPlan& plan, const Config& config, const StepCou
   traffic.row_bytes = rows * asking;
   traffic.received_bytes += (ids + gradients) * asking;
 
-  // An all-reduce moves 2 (ranks - 1) / ranks of its bytes: padded gradients and curvatures of both tables.
-  const double head =
-      2.0 * double(plan.shape.head_rows) * double(padded_stride(plan.shape.tile.dim) + 1) * sizeof(float);
+  // An all-reduce moves 2 (ranks - 1) / ranks of its bytes: padded gradients and curvatures of all tables.
+  const double head = double(plan.shape.tables() * plan.shape.head_rows) *
+                      double(padded_stride(plan.shape.tile.dim) + 1) * sizeof(float);
   traffic.head_bytes = head * 2 * others / part.ranks / plan.shape.replicate_every;
   constexpr double kTravellerBytes = 12, kNewsBytes = 8, kWordBytes = 8;
   traffic.count_bytes = double(kCountBytes * others);

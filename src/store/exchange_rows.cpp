@@ -1,5 +1,5 @@
 // One step's rows out and gradients home. What a rank asks of an owner, and what it is asked, lie in two runs: rows
-// whose centre vector is needed too, then rows that are contexts only.
+// whose centre vector is needed too, then rows that are contexts only. Of one table all rows are of the second run.
 #include <cstring>
 
 #include "graphscale/store.hpp"
@@ -42,7 +42,7 @@ std::vector<RankReport> ShardedTables::fetch(StepRows& step, const RankReport& m
   const auto& groups = step.batch.groups();
   for (std::size_t o = 0; o + 1 < groups.size(); ++o) {
     Counts& to_owner = out[std::size_t(placement_.storage()[o])];
-    to_owner.first = groups[o + 1].centre_rows, to_owner.second = groups[o + 1].rows - groups[o + 1].centre_rows;
+    to_owner.first = shape_.centre_rows(groups[o + 1]), to_owner.second = groups[o + 1].rows - to_owner.first;
   }
   const std::vector<Offset> bytes(ranks, Offset(sizeof(Counts)));
   control_.all_to_all(out.data(), bytes, in.data(), bytes);
@@ -52,7 +52,7 @@ std::vector<RankReport> ShardedTables::fetch(StepRows& step, const RankReport& m
     step.asked_first[r] = in[r].first, step.asked_second[r] = in[r].second;
     reports.push_back(in[r].report);
   }
-  if (shape_.head_rows < placement_.rows()) {
+  if (has_shards()) {
     make_room(step);
     ask(step);
     serve(step);
@@ -123,7 +123,7 @@ void ShardedTables::serve(StepRows& step) {
   const auto& groups = step.batch.groups();
   for (std::size_t o = 0; o + 1 < groups.size(); ++o)
     if (!is_own(int(o)))
-      in[std::size_t(placement_.storage()[o])] = (groups[o + 1].rows + groups[o + 1].centre_rows) * row_bytes;
+      in[std::size_t(placement_.storage()[o])] = (groups[o + 1].rows + shape_.centre_rows(groups[o + 1])) * row_bytes;
 
   Offset first = 0, second = sum_of(step.asked_first);
   char* to = outgoing_.data();
@@ -134,7 +134,7 @@ void ShardedTables::serve(StepRows& step) {
   for (std::size_t r = 0; r < ranks; ++r) {
     const Offset firsts = step.asked_first[r], seconds = step.asked_second[r];
     if (int(r) != control_.rank()) {
-      pack(centres_, first, firsts), pack(contexts_, first, firsts), pack(contexts_, second, seconds);
+      pack(embeddings(), first, firsts), pack(contexts_, first, firsts), pack(contexts_, second, seconds);
       out[r] = (2 * firsts + seconds) * row_bytes;
     }
     first += firsts, second += seconds;
@@ -152,7 +152,7 @@ void ShardedTables::take(StepRows& step) {
   const auto& groups = step.batch.groups();
   const char* from = incoming_.data();
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    const Offset slot = groups[g].first_slot, rows = groups[g].rows, centre_rows = groups[g].centre_rows;
+    const Offset slot = groups[g].first_slot, rows = groups[g].rows, centre_rows = shape_.centre_rows(groups[g]);
     if (rows == 0) continue;
     const Rows<float> centre_part = part(centres, slot, centre_rows), context_part = part(contexts, slot, rows);
     if (g > 0 && !is_own(int(g) - 1)) {
@@ -162,7 +162,8 @@ void ShardedTables::take(StepRows& step) {
       continue;
     }
     const Span<const RowId> ids = step.batch.local_rows().subspan(slot, rows);
-    ops.gather_rows((g == 0 ? head_centres_ : centres_).rows(), ids.subspan(0, centre_rows), centre_part, exec_);
+    ops.gather_rows((g == 0 ? head_embeddings() : embeddings()).rows(), ids.subspan(0, centre_rows), centre_part,
+                    exec_);
     ops.gather_rows((g == 0 ? head_contexts_ : contexts_).rows(), ids, context_part, exec_);
   }
   wait(exec_);
@@ -173,8 +174,7 @@ void ShardedTables::count(const StepRows& step) {
   const Offset row_bytes = dim() * Offset(sizeof(float)), id_bytes = sizeof(RowId);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const Batch::Group& group = groups[g];
-    const Offset unique = group.rows + group.centre_rows;
-    const Offset positions = 2 * group.node_positions + group.negative_positions;
+    const Offset unique = group.rows + shape_.centre_rows(group), positions = shape_.positions(group);
     counters_.requested_rows += positions;
     counters_.unique_rows += unique;
     if (g == 0) {
@@ -193,7 +193,7 @@ void ShardedTables::count(const StepRows& step) {
 /// The rows this owner reads for the step, by home.
 void ShardedTables::count_homes(const StepRows& step) {
   const Offset firsts = sum_of(step.asked_first), seconds = sum_of(step.asked_second);
-  const kernels::StoredRows rows = centres_.rows();
+  const kernels::StoredRows rows = contexts_.rows();
   if (rows.hot_rows == rows.count) {
     counters_.hot_rows += 2 * firsts + seconds;
     return;
@@ -208,16 +208,18 @@ void ShardedTables::count_homes(const StepRows& step) {
 // ------------------------------------------------------------------------------------------------------------- push
 
 void ShardedTables::push(StepRows& step, const kernels::UpdateRule& rule) {
-  if (shape_.head_rows < placement_.rows()) {
+  if (has_shards()) {
     send_gradients(step);
     update_rows(step, rule);
   }
   push_head(step, rule);
-  const Offset slots = step.batch.slots();
-  for (Buffer<float>* gradients : {&step.centre_gradients, &step.context_gradients})
-    clear_bytes(gradients->data(), slots * padded_stride(dim()) * Offset(sizeof(float)), exec_);
-  for (Buffer<float>* curvature : {&step.centre_curvature, &step.context_curvature})
-    clear_bytes(curvature->data(), slots * Offset(sizeof(float)), exec_);
+  const kernels::TileGradients gradients = step.gradients();
+  const auto clear = [&](Rows<float> rows, Span<float> curvature) {
+    clear_bytes(rows.data, rows.count * rows.stride * Offset(sizeof(float)), exec_);
+    clear_bytes(curvature.data, curvature.size * Offset(sizeof(float)), exec_);
+  };
+  clear(gradients.contexts, gradients.context_curvature);
+  if (!shape_.one_table) clear(gradients.centres, gradients.centre_curvature);
   wait(exec_);
   ++pushes_;
 }
@@ -242,7 +244,7 @@ void ShardedTables::send_gradients(StepRows& step) {
   for (std::size_t o = 0; o + 1 < groups.size(); ++o) {
     if (is_own(int(o))) continue;
     const Offset slot = groups[o + 1].first_slot, rows = groups[o + 1].rows;
-    const Offset centre_rows = groups[o + 1].centre_rows;
+    const Offset centre_rows = shape_.centre_rows(groups[o + 1]);
     encode(gradients.centres, gradients.centre_curvature, kept_centres_, slot, centre_rows);
     encode(gradients.contexts, gradients.context_curvature, kept_contexts_, slot, rows);
     out[std::size_t(placement_.storage()[o])] = (centre_rows + rows) * coded_bytes;
@@ -306,6 +308,7 @@ void ShardedTables::update_rows(StepRows& step, const kernels::UpdateRule& rule)
 
 void ShardedTables::step_rows(const ShardTable& table, Span<const RowId> rows, Rows<const float> gradients,
                               Span<const float> curvature, const kernels::UpdateRule& rule) {
+  if (rows.empty()) return;
   clear_bytes(totals_.data(), sizeof(kernels::UpdateTotals), exec_);
   kernels::ops(exec_).update_rows(table.rows(), table.state(), rows, gradients, curvature, rule, totals_.span(), exec_);
   kernels::UpdateTotals totals;
@@ -319,19 +322,20 @@ void ShardedTables::step_rows(const ShardTable& table, Span<const RowId> rows, R
 void ShardedTables::push_head(StepRows& step, const kernels::UpdateRule& rule) {
   const Offset head = shape_.head_rows, stride = padded_stride(dim());
   if (head == 0) return;
-  const Rows<float> sums[2] = {{head_gradients_.data(), head, dim(), stride},
-                               {head_gradients_.data() + head * stride, head, dim(), stride}};
-  const Span<float> curvature[2] = {head_curvature_.span().subspan(0, head),
-                                    head_curvature_.span().subspan(head, head)};
+  const Offset centre_head = shape_.one_table ? 0 : head;
+  const Rows<float> centres(head_gradients_.data(), centre_head, dim(), stride);
+  const Rows<float> contexts(head_gradients_.data() + centre_head * stride, head, dim(), stride);
+  const Span<float> centre_curvature = head_curvature_.span().subspan(0, centre_head);
+  const Span<float> context_curvature = head_curvature_.span().subspan(centre_head, head);
   if (!step.batch.groups().empty()) {
     const Batch::Group& group = step.batch.groups()[0];
-    const Offset slot = group.first_slot, rows = group.rows, centre_rows = group.centre_rows;
+    const Offset slot = group.first_slot, rows = group.rows, centre_rows = shape_.centre_rows(group);
     const kernels::TileGradients own = step.gradients();
     const Span<const RowId> ids = step.batch.rows().subspan(slot, rows);
     kernels::ops(exec_).add_rows(part(own.centres, slot, centre_rows), own.centre_curvature.subspan(slot, centre_rows),
-                                 ids.subspan(0, centre_rows), sums[0], curvature[0], writer_);
+                                 ids.subspan(0, centre_rows), centres, centre_curvature, writer_);
     kernels::ops(exec_).add_rows(part(own.contexts, slot, rows), own.context_curvature.subspan(slot, rows), ids,
-                                 sums[1], curvature[1], writer_);
+                                 contexts, context_curvature, writer_);
   }
   if ((pushes_ + 1) % shape_.replicate_every != 0) return;
   wait(exec_);
@@ -341,8 +345,8 @@ void ShardedTables::push_head(StepRows& step, const kernels::UpdateRule& rule) {
   const Offset bytes =
       (head_gradients_.size() + head_curvature_.size()) * Offset(sizeof(float)) * 2 * others / control_.size();
   counters_.head_bytes += bytes, counters_.received_bytes += bytes;
-  step_rows(head_centres_, head_list_.span(), sums[0], curvature[0], rule);
-  step_rows(head_contexts_, head_list_.span(), sums[1], curvature[1], rule);
+  step_rows(head_centres_, head_list_.span().subspan(0, centre_head), centres, centre_curvature, rule);
+  step_rows(head_contexts_, head_list_.span(), contexts, context_curvature, rule);
   clear_bytes(head_gradients_.data(), head_gradients_.size() * Offset(sizeof(float)), exec_);
   clear_bytes(head_curvature_.data(), head_curvature_.size() * Offset(sizeof(float)), exec_);
 }

@@ -55,30 +55,30 @@ std::vector<int> parse_ranks(const std::string& text, int ranks, const std::stri
   return named;
 }
 
-Placement Placement::cyclic(Offset rows, int ranks) {
+Placement Placement::cyclic(Offset nodes, int ranks, Offset dense_rows) {
   Placement placement;
-  placement.rows_ = rows;
+  placement.nodes_ = nodes, placement.dense_rows_ = dense_rows;
   placement.ranks_ = ranks;
   placement.storage_ = placement.compute_ = parse_ranks("", ranks, "ranks");
   return placement;
 }
 
 Placement Placement::make(const Config& config, const Csr& graph, Comm& comm) {
-  Placement placement = roles(config, graph.num_nodes(), comm.size());
+  Placement placement = roles(config, graph, comm.size());
   if (!placement.is_parted(config)) return placement;
-  placement.positions_.resize(std::size_t(placement.rows_));
+  placement.positions_.resize(std::size_t(placement.nodes_));
   placement.bounds_.resize(placement.storage_.size() + 1);
   wait_for_work(comm, 0, [&] { placement.take_parts(partition(graph, int(placement.storage_.size()))); });
-  comm.broadcast(placement.positions_.data(), placement.rows_ * Offset(sizeof(RowId)), 0);
+  comm.broadcast(placement.positions_.data(), placement.nodes_ * Offset(sizeof(RowId)), 0);
   comm.broadcast(placement.bounds_.data(), Offset(placement.bounds_.size() * sizeof(Offset)), 0);
   placement.number_back();
   return placement;
 }
 
 Placement Placement::make(const Config& config, const Csr& graph, int ranks) {
-  Placement placement = roles(config, graph.num_nodes(), ranks);
+  Placement placement = roles(config, graph, ranks);
   if (!placement.is_parted(config)) return placement;
-  placement.positions_.resize(std::size_t(placement.rows_));
+  placement.positions_.resize(std::size_t(placement.nodes_));
   placement.bounds_.resize(placement.storage_.size() + 1);
   placement.take_parts(partition(graph, int(placement.storage_.size())));
   placement.number_back();
@@ -86,52 +86,53 @@ Placement Placement::make(const Config& config, const Csr& graph, int ranks) {
 }
 
 /// Roles as configured, rows cyclic.
-Placement Placement::roles(const Config& config, Offset rows, int ranks) {
-  Placement placement = cyclic(rows, ranks);
+Placement Placement::roles(const Config& config, const Csr& graph, int ranks) {
+  Placement placement = cyclic(graph.num_nodes(), ranks, dense_rows_of(config, graph.num_relations));
   placement.storage_ = parse_ranks(config.ranks.storage, ranks, "ranks.storage");
   placement.compute_ = parse_ranks(config.ranks.compute, ranks, "ranks.compute");
   return placement;
 }
 
 bool Placement::is_parted(const Config& config) const {
-  return config.store.placement == "partition" && storage_.size() > 1 && rows_ > 0;
+  return config.store.placement == "partition" && storage_.size() > 1 && nodes_ > 0;
 }
 
-/// positions_ and bounds_: the rows of part 0 in their order, then those of part 1, ...
+/// positions_ and bounds_: the nodes of part 0 in their order, then those of part 1, ...
 void Placement::take_parts(const std::vector<int>& parts) {
   std::fill(bounds_.begin(), bounds_.end(), 0);
   for (const int part : parts) ++bounds_[std::size_t(part + 1)];
   std::partial_sum(bounds_.begin(), bounds_.end(), bounds_.begin());
   std::vector<Offset> next(bounds_.begin(), bounds_.end() - 1);
-  for (std::size_t row = 0; row < parts.size(); ++row) positions_[row] = RowId(next[std::size_t(parts[row])]++);
+  for (std::size_t node = 0; node < parts.size(); ++node) positions_[node] = RowId(next[std::size_t(parts[node])]++);
 }
 
 void Placement::number_back() {
   by_position_.resize(positions_.size());
-  for (std::size_t row = 0; row < positions_.size(); ++row) by_position_[positions_[row]] = RowId(row);
+  for (Offset node = 0; node < Offset(positions_.size()); ++node)
+    by_position_[positions_[std::size_t(node)]] = RowId(dense_rows_ + node);
 }
 
 int Placement::owner_index(int rank) const { return index_in(storage_, rank); }
 int Placement::compute_index(int rank) const { return index_in(compute_, rank); }
 
-kernels::Owners Placement::owners() const { return {int(storage_.size()), positions_, bounds_}; }
+kernels::Owners Placement::owners() const { return {int(storage_.size()), RowId(dense_rows_), positions_, bounds_}; }
 
 Offset Placement::rows_of(int owner) const {
   if (is_partition()) return bounds_[std::size_t(owner + 1)] - bounds_[std::size_t(owner)];
   const auto count = Offset(storage_.size());
-  return (rows_ - owner + count - 1) / count;
+  return (nodes_ - owner + count - 1) / count;
 }
 
 kernels::RowSequence Placement::sequence_of(int owner) const {
   if (is_partition())
     return {0, 1, Span<const RowId>(by_position_).subspan(bounds_[std::size_t(owner)], rows_of(owner))};
-  return {RowId(owner), RowId(storage_.size()), {}};
+  return {RowId(dense_rows_ + owner), RowId(storage_.size()), {}};
 }
 
 RankPart Placement::part_of(int rank) const {
   const int owner = owner_index(rank);
   RankPart part;
-  part.rows = rows_;
+  part.nodes = nodes_, part.dense_rows = dense_rows_;
   part.ranks = ranks_, part.storage_ranks = int(storage_.size()), part.compute_ranks = int(compute_.size());
   part.stores = owner >= 0, part.computes = compute_index(rank) >= 0;
   part.is_partition = is_partition();
@@ -143,7 +144,7 @@ RankPart Placement::part_of(int rank, const Csr& graph) const {
   RankPart part = part_of(rank);
   if (!part.stores) return part;
   const kernels::RowSequence own = sequence_of(owner_index(rank));
-  for (Offset i = 0; i < part.local_rows; ++i) part.local_arcs += graph.degree(own[i]);
+  for (Offset i = 0; i < part.local_rows; ++i) part.local_arcs += graph.degree(own[i] - dense_rows_);
   return part;
 }
 
@@ -151,11 +152,12 @@ Placement::Balance Placement::balance(const Csr& graph) const {
   const kernels::Owners owners = this->owners();
   std::vector<Offset> rows(storage_.size(), 0), arcs(storage_.size(), 0);
   Offset inside = 0;
-  for (Offset row = 0; row < rows_; ++row) {
-    const int owner = owners.owner(RowId(row));
+  const auto owner_of = [&](Offset node) { return owners.owner(RowId(dense_rows_ + node)); };
+  for (Offset node = 0; node < nodes_; ++node) {
+    const int owner = owner_of(node);
     ++rows[std::size_t(owner)];
-    arcs[std::size_t(owner)] += graph.degree(row);
-    for (const RowId target : graph.neighbours(row)) inside += owners.owner(target) == owner ? 1 : 0;
+    arcs[std::size_t(owner)] += graph.degree(node);
+    for (const RowId target : graph.neighbours(node)) inside += owner_of(target) == owner ? 1 : 0;
   }
   Balance balance;
   balance.least_rows = *std::min_element(rows.begin(), rows.end());

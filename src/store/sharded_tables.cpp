@@ -32,11 +32,17 @@ kernels::Compression compression_named(const std::string& name) {
 
 }  // namespace
 
-TablesShape tables_shape(const Config& config, Offset rows, Offset step_walks) {
+TablesShape tables_shape(const Config& config, Offset nodes, Offset step_walks, Offset dense_rows) {
   TablesShape shape;
   shape.tile = tile_shape(config);
+  const ModelShape model = model_shape(config, nodes, 0);
+  shape.one_table = model.one_table;
+  shape.dense_rows = dense_rows;
+  shape.initial_scale = model.initial_scale;
+  shape.dense_scale = model.dense_scale, shape.dense_columns = model.dense_columns;
   shape.step_walks = step_walks;
-  shape.head_rows = config.exchange.method == "allreduce" ? rows : std::min(rows, config.store.replicated_rows);
+  const bool all = config.exchange.method == "allreduce";
+  shape.head_rows = dense_rows + (all ? nodes : std::min(nodes, config.store.replicated_rows));
   shape.type = type_named(config.model.dtype);
   shape.wire_type = type_named(config.exchange.row_type);
   shape.optimizer = optimizer_of(config.training);
@@ -45,18 +51,23 @@ TablesShape tables_shape(const Config& config, Offset rows, Offset step_walks) {
   shape.codec.keep = std::clamp(int(std::lround(config.exchange.keep_share * config.model.dim)), 1, config.model.dim);
   const bool keeps = shape.codec.kind == kernels::Compression::topk || shape.codec.kind == kernels::Compression::onebit;
   const Offset wanted = config.exchange.feedback_rows;
-  shape.feedback_rows = !keeps ? 0 : wanted < 0 ? rows : std::min(rows, wanted);
+  shape.feedback_rows = !keeps || wanted == 0 ? 0 : dense_rows + (wanted < 0 ? nodes : std::min(nodes, wanted));
   shape.replicate_every = config.store.replicate_every;
   shape.deterministic = config.training.deterministic;
   return shape;
 }
 
 Rows<float> StepRows::rows(const Buffer<float>& table) const {
-  return {table.data(), batch.slots(), dim, padded_stride(dim)};
+  const Buffer<float>& held = !one_table                    ? table
+                              : &table == &centres          ? contexts
+                              : &table == &centre_gradients ? context_gradients
+                                                            : table;
+  return {held.data(), batch.slots(), dim, padded_stride(dim)};
 }
 
 kernels::TileGradients StepRows::gradients() const {
-  return {rows(centre_gradients), rows(context_gradients), centre_curvature.span().subspan(0, batch.slots()),
+  return {rows(centre_gradients), rows(context_gradients),
+          (one_table ? context_curvature : centre_curvature).span().subspan(0, batch.slots()),
           context_curvature.span().subspan(0, batch.slots())};
 }
 
@@ -69,37 +80,48 @@ ShardedTables::ShardedTables(const TablesShape& shape, const Placement& placemen
       exec_(exec),
       writer_(exec),
       own_(placement.owner_index(control.rank())) {
+  GS_EXPECT(shape.dense_rows == placement.dense_rows() && shape.dense_rows <= shape.head_rows,
+            "tables: ", shape.dense_rows, " dense rows, ", placement.dense_rows(), " of them placed, and a head of ",
+            shape.head_rows);
+  GS_EXPECT(shape.dense_rows == 0 || shape.replicate_every == 1, "tables: dense rows are updated at every step, not ",
+            "every ", shape.replicate_every);
   if (shape.deterministic) writer_.threads = 1;
   MemoryLedger& ledger = *exec.ledger;
   size_ = TablesSize(shape, placement.part_of(control.rank()), exec.device);
-  const auto table = [&](const char* name, Offset rows, Offset hot) {
+  const auto table = [&](const std::string& name, Offset rows, Offset hot) {
     return ShardTable(name, rows, hot, dim(), shape.type, size_.state_columns, ledger, host);
   };
   if (placement.is_partition()) {
     positions_ = copy_of(placement.positions(), "store: placement", exec);
     bounds_ = copy_of(placement.bounds(), "store: placement", exec);
   }
-  centres_ = table("centres", size_.local_rows, shape.hot_rows);
-  contexts_ = table("contexts", size_.local_rows, shape.hot_rows);
+  const std::string name = shape.one_table ? "rows" : "contexts";
+  if (!shape.one_table) centres_ = table("centres", size_.local_rows, shape.hot_rows);
+  contexts_ = table(name, size_.local_rows, shape.hot_rows);
   if (size_.local_rows > 0) {
     own_sequence_ = placement.sequence_of(own_);
     if (!own_sequence_.list.empty()) {
       own_rows_ = copy_of(own_sequence_.list, "store: placement", exec);
       own_sequence_.list = own_rows_.span();
     }
-    initialize(centres_, own_sequence_, seed);
+    initialize(embeddings().rows(), own_sequence_, shape.initial_scale, seed);
   }
   const Offset stride = padded_stride(dim());
   if (const Offset head = size_.head_rows; head > 0) {
-    head_centres_ = table("head centres", head, head), head_contexts_ = table("head contexts", head, head);
-    head_gradients_ = {ledger, 2 * head * stride, "head: gradients"};
-    head_curvature_ = {ledger, 2 * head, "head: gradients"};
+    if (!shape.one_table) head_centres_ = table("head centres", head, head);
+    head_contexts_ = table("head " + name, head, head);
+    head_gradients_ = {ledger, shape.tables() * head * stride, "head: gradients"};
+    head_curvature_ = {ledger, shape.tables() * head, "head: gradients"};
     std::vector<RowId> list(static_cast<std::size_t>(head));
     std::iota(list.begin(), list.end(), RowId(0));
     head_list_ = copy_of<RowId>(list, "head: gradients", exec);
-    initialize(head_centres_, {}, seed);
+    kernels::StoredRows dense = head_embeddings().rows(), nodes = dense;
+    dense.count = dense.hot_rows = shape.dense_rows, dense.dim = shape.dense_columns;
+    nodes.hot = nodes.row(shape.dense_rows), nodes.count = nodes.hot_rows = head - shape.dense_rows;
+    initialize(dense, {}, shape.dense_scale, seed);
+    initialize(nodes, {RowId(shape.dense_rows)}, shape.initial_scale, seed);
   }
-  kept_centres_ = {ledger, size_.kept_rows * stride, "exchange: kept gradients"};
+  if (!shape.one_table) kept_centres_ = {ledger, size_.kept_rows * stride, "exchange: kept gradients"};
   kept_contexts_ = {ledger, size_.kept_rows * stride, "exchange: kept gradients"};
   totals_ = {ledger, 1, "exchange: sums"};
   allocate_exchange();
@@ -108,29 +130,34 @@ ShardedTables::ShardedTables(const TablesShape& shape, const Placement& placemen
 void ShardedTables::allocate_exchange() {
   MemoryLedger& ledger = *exec_.ledger;
   sums_ = {}, sum_curvature_ = {}, scratch_ = {}, outgoing_ = {}, incoming_ = {};  // before there are new ones
-  sums_ = {ledger, 2 * size_.distinct * padded_stride(dim()), "exchange: sums"};
-  sum_curvature_ = {ledger, 2 * size_.distinct, "exchange: sums"};
+  sums_ = {ledger, shape_.tables() * size_.distinct * padded_stride(dim()), "exchange: sums"};
+  sum_curvature_ = {ledger, shape_.tables() * size_.distinct, "exchange: sums"};
   scratch_ = {ledger, size_.scratch, "exchange: sums"};
   outgoing_ = {ledger, size_.outgoing, "exchange: wire"};
   incoming_ = {ledger, size_.incoming, "exchange: wire"};
 }
 
-void ShardedTables::initialize(ShardTable& table, const kernels::RowSequence& rows, std::uint64_t seed) {
-  kernels::ops(exec_).initialize_rows(table.rows(), rows, SkipGram::initial_scale(dim()), seed, exec_);
+void ShardedTables::initialize(const kernels::StoredRows& table, const kernels::RowSequence& rows, float scale,
+                               std::uint64_t seed) {
+  if (scale == 0) return;  // tables are made of zeros
+  kernels::ops(exec_).initialize_rows(table, rows, scale, seed, exec_);
   wait(exec_);
 }
 
 std::unique_ptr<StepRows> ShardedTables::make_step() const {
   MemoryLedger& ledger = *exec_.ledger;
   const Offset walks = placement_.compute_index(control_.rank()) >= 0 ? shape_.step_walks : 0;
-  const Offset slots = size_.slots;
-  const auto rows = [&](const char* purpose) { return Buffer<float>(ledger, slots * padded_stride(dim()), purpose); };
+  const Offset slots = size_.slots, centre_slots = shape_.one_table ? 0 : slots;
+  const auto rows = [&](Offset count, const char* purpose) {
+    return Buffer<float>(ledger, count * padded_stride(dim()), purpose);
+  };
   return std::make_unique<StepRows>(StepRows{Batch(shape_.tile, walks, placement_.rows(), exec_, shape_.slices()),
-                                             rows("step: fetched rows"),
-                                             rows("step: fetched rows"),
-                                             rows("step: gradients"),
-                                             rows("step: gradients"),
-                                             Buffer<float>(ledger, slots, "step: gradients"),
+                                             shape_.one_table,
+                                             rows(centre_slots, "step: fetched rows"),
+                                             rows(slots, "step: fetched rows"),
+                                             rows(centre_slots, "step: gradients"),
+                                             rows(slots, "step: gradients"),
+                                             Buffer<float>(ledger, centre_slots, "step: gradients"),
                                              Buffer<float>(ledger, slots, "step: gradients"),
                                              Buffer<RowId>(ledger, size_.asked, "step: asked rows"),
                                              Buffer<RowId>(ledger, size_.asked, "step: asked rows"),
@@ -165,7 +192,7 @@ void ShardedTables::gather_centres(Offset first, Rows<float> out) {
     return host;
   };
   std::vector<char> mine;
-  if (own_ >= 0) mine = packed(centres_, by_owner[std::size_t(own_)]);
+  if (own_ >= 0) mine = packed(embeddings(), by_owner[std::size_t(own_)]);
 
   const bool is_root = control_.rank() == 0;
   std::vector<Offset> sent(std::size_t(control_.size()), 0), received(std::size_t(control_.size()), 0);
@@ -188,7 +215,7 @@ void ShardedTables::gather_centres(Offset first, Rows<float> out) {
   if (first >= shape_.head_rows) return;
   std::vector<RowId> head(std::size_t(std::min(last, shape_.head_rows) - first));
   std::iota(head.begin(), head.end(), RowId(first));
-  const std::vector<char> values = packed(head_centres_, head);
+  const std::vector<char> values = packed(head_embeddings(), head);
   for (std::size_t i = 0; i < head.size(); ++i)
     std::memcpy(out.row(Offset(i)), values.data() + i * std::size_t(row_bytes), std::size_t(row_bytes));
 }

@@ -57,8 +57,8 @@ struct PartitionedTopology::Mail {
   std::vector<char> outgoing, incoming;
 };
 
-PartitionedTopology::PartitionedTopology(const Csr& graph, bool weighted, const Placement& placement, Comm& comm,
-                                         const Exec& exec)
+PartitionedTopology::PartitionedTopology(const Csr& graph, const WalkRule& rule, const Placement& placement,
+                                         Comm& comm, const Exec& exec)
     : placement_(placement),
       owners_(placement.owners()),
       comm_(comm),
@@ -68,11 +68,11 @@ PartitionedTopology::PartitionedTopology(const Csr& graph, bool weighted, const 
   const int owner = placement.owner_index(comm.rank());
   if (owner >= 0) own_rows_ = placement.sequence_of(owner);
   const LocalArcs own(graph, own_rows_, owner >= 0 ? placement.rows_of(owner) : 0);
-  local_ = std::make_unique<WalkTopology>(Csr{own.offsets, own.targets, own.weights, graph.directed}, weighted, exec);
+  local_ = std::make_unique<WalkTopology>(Csr{own.offsets, own.targets, own.weights, graph.directed}, rule, exec);
 }
 
-Offset PartitionedTopology::bytes(Offset local_rows, Offset local_arcs, bool weighted) {
-  return WalkTopology::bytes(local_rows, local_arcs, weighted) + walker_bytes();
+Offset PartitionedTopology::bytes(Offset local_rows, Offset local_arcs, const WalkRule& rule) {
+  return WalkTopology::bytes(local_rows, local_arcs, rule) + walker_bytes();
 }
 
 Offset PartitionedTopology::walker_bytes() { return kPiece * Offset(sizeof(kernels::Walker) + sizeof(RowId)); }

@@ -215,6 +215,7 @@ RankTrainer::RankTrainer(const Csr& graph, const Config& config, Comm& comm, Dev
     : Training(graph, config, device),
       comm_(comm),
       shape_(tile_shape(config)),
+      triples_(triple_shape(config, graph.num_relations)),
       ledger_(device),
       host_ledger_(device, true),
       sampling_stream_(device),
@@ -226,19 +227,20 @@ RankTrainer::RankTrainer(const Csr& graph, const Config& config, Comm& comm, Dev
       writer_(with(device, config.training.deterministic ? 1 : threads, compute_stream_, ledger_)),
       placement_(Placement::make(config, graph, comm)),
       stages_{{"sample"}, {"fetch"}, {"compute"}, {"push"}} {
+  shape_.both_ways = !graph.directed;
   const int rank = comm.rank();
-  plan_ = plan_rank(config, {graph.num_nodes(), graph.num_arcs(), !graph.weights.empty()},
-                    placement_.part_of(rank, graph), device, available_bytes(device));
+  plan_ = plan_rank(config, size_of(graph), placement_.part_of(rank, graph), device, available_bytes(device));
   check_ranks_fit(plan_, comm);
   const TablesShape& shape = plan_.shape;
   if (device.is_cuda() && comm.size() > 1) device_comm_ = open_nccl(comm, config, exchange_);
 
   if (config.sampler.topology == "partitioned") {
-    partitioned_ = std::make_unique<PartitionedTopology>(graph, config.sampler.weighted, placement_, comm, exchange_);
+    partitioned_ = std::make_unique<PartitionedTopology>(graph, walk_rule(config), placement_, comm, exchange_);
   } else if (plan_.part.computes) {
     Exec graph_home = sampling_;
     if (config.sampler.topology == "uva") graph_home.ledger = &host_ledger_;
-    topology_ = std::make_unique<WalkTopology>(graph, config.sampler.weighted, graph_home);
+    sampler_ = std::make_unique<Sampler>(graph, config, dense_rows(), graph_home);
+    if (keeps_known_triples(config)) known_ = std::make_unique<KnownTable>(graph, graph_home);
   }
   if (plan_.part.computes) make_negatives(graph);
   tables_ = std::make_unique<ShardedTables>(shape, placement_, config.training.seed, comm,
@@ -262,10 +264,11 @@ void RankTrainer::make_negatives(const Csr& graph) {
   if (config_.sampler.negatives_from == "local" && rows == 0)
     throw Error(Fault::usage, cat("sampler.negatives_from local: rank ", comm_.rank(),
                                   " has no rows of its own to draw from; use auto or global"));
-  const double power = config_.sampler.negative_power;
-  negative_table_ = plan_.local_negatives
-                        ? std::make_unique<NegativeTable>(graph, power, placement_.sequence_of(own), rows, sampling_)
-                        : std::make_unique<NegativeTable>(graph, power, sampling_);
+  const SamplerConfig& sampler = config_.sampler;
+  negative_table_ =
+      plan_.local_negatives
+          ? std::make_unique<NegativeTable>(graph, sampler, dense_rows(), placement_.sequence_of(own), rows, sampling_)
+          : std::make_unique<NegativeTable>(graph, sampler, dense_rows(), sampling_);
 }
 
 void RankTrainer::sample(Slot& slot, const Exec& exec) {
@@ -279,7 +282,7 @@ void RankTrainer::sample(Slot& slot, const Exec& exec) {
     slot.share = {walks.first, 0, {}, {}};
   } else if (plan_.by_start) {
     const kernels::Owners owners = placement_.owners();
-    slot.share = share_by_start(batch, placement_.rows(), index, ranks, [&](RowId row) { return owners.owner(row); });
+    slot.share = share_by_start(batch, placement_.nodes(), index, ranks, [&](RowId row) { return owners.owner(row); });
     copy_bytes(slot.chosen.data(), slot.share.chosen.data(), slot.share.count * Offset(sizeof(Offset)), exec);
     batch.chosen = slot.chosen.span().subspan(0, slot.share.count);
   } else {
@@ -292,11 +295,11 @@ void RankTrainer::sample(Slot& slot, const Exec& exec) {
     if (plan_.by_start) on_host.chosen = slot.share.chosen;
     partitioned_->make_walks(on_host, tiles.nodes());
   } else if (batch.count > 0) {
-    kernels::ops(exec).make_walks(topology_->view(), batch, tiles.nodes(), exec);
+    sampler_->make(batch, tiles.nodes(), exec);
   }
   if (batch.count > 0)
-    kernels::ops(exec).draw_negatives(negative_table_->view(), batch, shape_.tiles_per_walk, shape_.shared_negatives,
-                                      tiles.negatives(), exec);
+    kernels::ops(exec).draw_negatives(negative_table_->view(tiles.nodes()), batch, shape_.tiles_per_walk,
+                                      shape_.shared_negatives, tiles.negatives(), exec);
   tiles.deduplicate(tables_->owners(), RowId(tables_->head_rows()), slot.share.slice_ends, exec);
   wait(exec);
 }
@@ -308,9 +311,19 @@ void RankTrainer::compute(Slot& slot) {
   if (walks.count == 0) return;
   const Span<kernels::TileResult> results = slot.results.span().subspan(0, walks.count * shape_.tiles_per_walk);
   const kernels::Ops& ops = kernels::ops(compute_);
-  ops.train_tiles({shape_, walks, rows.batch.node_slots(), rows.batch.negative_slots(), rows.rows(rows.centres),
-                   rows.rows(rows.contexts), 0, 0, results, rows.gradients()},
-                  writer_);
+  if (shape_.kind != kernels::TileKind::triples) {
+    ops.train_tiles({shape_, walks, rows.batch.node_slots(), rows.batch.negative_slots(), rows.rows(rows.centres),
+                     rows.rows(rows.contexts), 0, 0, results, rows.gradients()},
+                    writer_);
+  } else {
+    kernels::TripleBatch batch;
+    batch.shape = triples_, batch.tiles = walks, batch.results = results;
+    batch.nodes = rows.batch.node_slots(), batch.negatives = rows.batch.negative_slots();
+    batch.rows = rows.rows(rows.contexts), batch.gradients = rows.gradients();
+    if (known_) batch.known = known_->view(), batch.global_rows = rows.batch.rows();
+    batch.first_entity = RowId(dense_rows());
+    ops.train_triples(batch, writer_);
+  }
   clear_bytes(slot.totals.data(), sizeof(kernels::TrainTotals), compute_);
   ops.add_totals(results, slot.totals.span(), compute_);
   kernels::TrainTotals totals;

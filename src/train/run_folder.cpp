@@ -1,6 +1,29 @@
 #include "src/train/run_folder.hpp"
 
 namespace gs {
+namespace {
+
+constexpr const char *kNext = ".next", *kPrevious = ".previous";
+
+fs::path beside(fs::path folder, const char* suffix) { return folder += suffix; }
+
+/// The relations' names, then, where there are twice as many rows, those of their reciprocals.
+std::shared_ptr<NodeNames> names_of_rows(const NodeNames& relations, Offset rows) {
+  struct List {
+    std::vector<char> bytes;
+    std::vector<Offset> bounds{0};
+  };
+  const auto list = std::make_shared<List>();
+  for (Offset row = 0; row < rows; ++row) {
+    std::string name = relations.name(row % relations.size());
+    if (row >= relations.size()) name += " (inverse)";
+    list->bytes.insert(list->bytes.end(), name.begin(), name.end());
+    list->bounds.push_back(Offset(list->bytes.size()));
+  }
+  return names_of_bytes(list->bytes, list->bounds, list);
+}
+
+}  // namespace
 
 void make_run_folder(const fs::path& run) {
   std::error_code failure;
@@ -17,17 +40,25 @@ void check_space(const fs::path& run, Offset nodes, int dim) {
                     human_bytes(double(free)), " are free on its file system"));
 }
 
-void replace_embeddings(const fs::path& run, int dim, const RowSource& source, const NodeNames& names) {
-  const fs::path final = run / kEmbeddings, next = run / "embeddings.next", previous = run / "embeddings.previous";
+void save_vectors(const fs::path& run, const Vectors& vectors) {
+  const Graph& graph = vectors.graph;
+  const auto from = [&](Offset row) {
+    return [&, row](Offset first, Rows<float> rows) { vectors.source(row + first, rows); };
+  };
   try {
-    const bool is_first = !fs::exists(final);
-    fs::remove_all(next);  // of a run that was killed
-    save_embeddings(is_first ? final : next, dim, source, names);
-    fs::remove_all(previous);
-    if (is_first) return;
-    fs::rename(final, previous);
-    fs::rename(next, final);
-    fs::remove_all(previous);
+    for (const char* folder : {kEmbeddings, kRelations})
+      for (const char* of_a_killed_run : {kNext, kPrevious}) fs::remove_all(beside(run / folder, of_a_killed_run));
+    save_embeddings(beside(run / kEmbeddings, kNext), vectors.dim, from(vectors.dense_rows), graph.names());
+    if (vectors.dense_rows > 0) {
+      const std::shared_ptr<NodeNames> names = names_of_rows(graph.relation_names(), vectors.dense_rows);
+      save_embeddings(beside(run / kRelations, kNext), vectors.dim, from(0), *names);
+    }
+    for (const char* folder : {kEmbeddings, kRelations}) {
+      const fs::path final = run / folder, next = beside(final, kNext), previous = beside(final, kPrevious);
+      if (fs::exists(final)) fs::rename(final, previous);
+      if (fs::exists(next)) fs::rename(next, final);
+    }
+    for (const char* folder : {kEmbeddings, kRelations}) fs::remove_all(beside(run / folder, kPrevious));
   } catch (const fs::filesystem_error& error) {
     throw Error(Fault::output, cat(error.path1().string(), ": cannot be moved or removed: ", error.code().message()));
   }

@@ -5,13 +5,22 @@
 
 namespace gs {
 
-inline constexpr const char *kConfigFile = "config.json", *kMetricsFile = "metrics.jsonl", *kEmbeddings = "embeddings";
+inline constexpr const char *kConfigFile = "config.json", *kMetricsFile = "metrics.jsonl", *kEmbeddings = "embeddings",
+                            *kRelations = "relations";
 
 void make_run_folder(const fs::path& run);                     ///< throws output
 void check_space(const fs::path& run, Offset nodes, int dim);  ///< throws output where the disk is too full
 
-/// Writes run/embeddings. Those of an earlier run stay until the new ones are whole, and are whole under another name
-/// should the program be killed between the two renames.
-void replace_embeddings(const fs::path& run, int dim, const RowSource& source, const NodeNames& names);
+/// What a run has learnt: a table of relations (where reciprocal twice as many), then nodes.
+struct Vectors {
+  int dim = 0;
+  const Graph& graph;
+  Offset dense_rows = 0;
+  RowSource source;  ///< of the table's rows; asked for the nodes first
+};
+
+/// Writes run/embeddings, and run/relations where there are any. Those of an earlier run stay until the new ones are
+/// whole, and are whole under another name should the program be killed between the renames.
+void save_vectors(const fs::path& run, const Vectors& vectors);
 
 }  // namespace gs

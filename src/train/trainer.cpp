@@ -6,10 +6,8 @@
 namespace gs {
 namespace {
 
-/// A loss a pair above this many times that of untrained vectors, (1 + k) ln 2, has exploded: it never comes back.
+/// A loss a pair above this many times that of untrained vectors has exploded: it never comes back.
 constexpr double kExplosion = 20;
-
-GraphSize size_of(const Csr& graph) { return {graph.num_nodes(), graph.num_arcs(), !graph.weights.empty()}; }
 
 /// The rows themselves on the CPU, else their values in `copy`.
 Rows<const float> on_host(Rows<float> rows, std::vector<float>& copy, const Exec& exec) {
@@ -32,12 +30,13 @@ Training::Training(const Csr& graph, const Config& config, Device device) : conf
     throw Error(Fault::usage, "training.deterministic needs device cpu: blocks of a GPU add in no fixed order");
   if (graph.num_arcs() == 0) throw Error(Fault::input, "the graph has no edges: there is nothing to walk");
   constexpr double kMostWalks = 0x1p62;  // counts of walks are 64-bit
-  const double walks = double(graph.num_nodes()) * config.sampler.walks_per_node * config.training.epochs;
+  const double of_walks = double(graph.num_nodes()) * config.sampler.walks_per_node;
+  const double walks = std::max(of_walks, double(graph.num_arcs())) * config.training.epochs;
   if (walks > kMostWalks)
     throw Error(Fault::usage, cat("training.epochs ", config.training.epochs, " and sampler.walks_per_node ",
                                   config.sampler.walks_per_node, " make ", walks, " walks; at most ", kMostWalks,
                                   " can be counted: lower one of them"));
-  walks_per_epoch_ = graph.num_nodes() * config.sampler.walks_per_node;
+  walks_per_epoch_ = units_per_epoch(config, graph.num_nodes(), graph.num_arcs());
   walks_total_ = walks_per_epoch_ * config.training.epochs;
 }
 
@@ -56,7 +55,7 @@ Offset Training::steps_of_run(Offset step_walks) const {
 }
 
 void Training::check_loss(const Step& step, const std::function<std::string()>& first_bad_value) const {
-  const double untrained = (1 + config_.model.negatives) * std::log(2.0);
+  const double untrained = untrained_loss(config_);
   const double mean = step.loss_a_pair();
   if (std::isfinite(mean) && mean <= kExplosion * untrained) return;
   throw Error(Fault::internal, cat("training diverged at step ", steps_done_, " (epoch ", epoch_, ", learning rate ",
@@ -68,18 +67,23 @@ void Training::check_loss(const Step& step, const std::function<std::string()>& 
 Trainer::Trainer(const Csr& graph, const Config& config, Device device, int threads)
     : Training(graph, config, device),
       shape_(tile_shape(config)),
+      triples_(triple_shape(config, graph.num_relations)),
+      dense_rows_(dense_rows_of(config, graph.num_relations)),
       plan_(plan_training(config, size_of(graph), device)),
       ledger_(open_ledger(plan_)),
       host_ledger_(std::make_unique<MemoryLedger>(device, true)),
       stream_(device),
       exec_{device, threads, stream_.get(), ledger_.get()},
       writer_{device, config.training.deterministic ? 1 : threads, stream_.get(), ledger_.get()} {
+  shape_.both_ways = !graph.directed;
   const Offset tiles = plan_.step_walks * shape_.tiles_per_walk;
   Exec graph_home = exec_;
   if (config.sampler.topology == "uva") graph_home.ledger = host_ledger_.get();
-  topology_ = std::make_unique<WalkTopology>(graph, config.sampler.weighted, graph_home);
-  negative_table_ = std::make_unique<NegativeTable>(graph, config.sampler.negative_power, exec_);
-  model_ = std::make_unique<SkipGram>(graph.num_nodes(), shape_.dim, config.training.seed, exec_);
+  sampler_ = std::make_unique<Sampler>(graph, config, dense_rows_, graph_home);
+  negative_table_ = std::make_unique<NegativeTable>(graph, config.sampler, dense_rows_, exec_);
+  if (keeps_known_triples(config)) known_ = std::make_unique<KnownTable>(graph, graph_home);
+  model_ =
+      std::make_unique<Model>(model_shape(config, graph.num_nodes(), graph.num_relations), config.training.seed, exec_);
   nodes_ = {*ledger_, plan_.step_walks * shape_.walk_length, "step: walks"};
   negatives_ = {*ledger_, tiles * shape_.shared_negatives, "step: negatives"};
   results_ = {*ledger_, tiles, "step: results"};
@@ -102,16 +106,14 @@ Trainer::Step Trainer::step() {
   const Span<kernels::TileResult> results = results_.span().subspan(0, tiles);
   {
     const StageRange range("sample");
-    ops.make_walks(topology_->view(), walks, nodes, exec_);
-    ops.draw_negatives(negative_table_->view(), walks, shape_.tiles_per_walk, shape_.shared_negatives, negatives,
+    sampler_->make(walks, nodes, exec_);
+    ops.draw_negatives(negative_table_->view(nodes), walks, shape_.tiles_per_walk, shape_.shared_negatives, negatives,
                        exec_);
   }
   kernels::TrainTotals totals;
   {
     const StageRange range("step");
-    ops.train_tiles({shape_, walks, nodes, negatives, model_->centres(), model_->contexts(), float(step.learning_rate),
-                     float(config_.training.curvature_limit), results},
-                    writer_);
+    train(walks, nodes, negatives, step.learning_rate);
     ops.add_totals(results, totals_.span(), exec_);
     copy_bytes(&totals, totals_.data(), sizeof totals, exec_);
     wait(exec_);
@@ -125,6 +127,25 @@ Trainer::Step Trainer::step() {
   return step;
 }
 
+void Trainer::train(const kernels::WalkBatch& units, Span<const RowId> nodes, Span<const RowId> negatives,
+                    double learning_rate) {
+  const kernels::Ops& ops = kernels::ops(exec_);
+  const Span<kernels::TileResult> results = results_.span().subspan(0, units.count * shape_.tiles_per_walk);
+  if (shape_.kind != kernels::TileKind::triples) {
+    ops.train_tiles({shape_, units, nodes, negatives, model_->centres(), model_->contexts(), float(learning_rate),
+                     float(config_.training.curvature_limit), results},
+                    writer_);
+    return;
+  }
+  kernels::TripleBatch batch;
+  batch.shape = triples_, batch.tiles = units, batch.nodes = nodes, batch.negatives = negatives;
+  batch.rows = model_->centres(), batch.squares = model_->squares(), batch.results = results;
+  batch.learning_rate = float(learning_rate), batch.epsilon = float(config_.training.epsilon);
+  batch.first_entity = RowId(dense_rows_);
+  if (known_) batch.known = known_->view();
+  ops.train_triples(batch, writer_);
+}
+
 std::string Trainer::first_bad_value() const {
   for (const auto& [name, table] : {std::pair("centre", model_->centres()), {"context", model_->contexts()}}) {
     std::vector<float> copy;
@@ -136,8 +157,6 @@ std::string Trainer::first_bad_value() const {
   return "";
 }
 
-Rows<const float> Trainer::embeddings(std::vector<float>& copy) const {
-  return on_host(model_->centres(), copy, exec_);
-}
+Rows<const float> Trainer::table(std::vector<float>& copy) const { return on_host(model_->centres(), copy, exec_); }
 
 }  // namespace gs

@@ -21,6 +21,10 @@ inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
 
 /// The walk positions that are contexts of the centre at `at`.
 inline std::vector<int> contexts_of(const kernels::TileBatch& batch, Offset walk, int at, int nodes) {
+  if (batch.shape.kind == kernels::TileKind::edges) {
+    if (at % 2 == 0) return {at + 1};
+    return batch.shape.both_ways ? std::vector<int>{at - 1} : std::vector<int>{};
+  }
   int reach = batch.shape.window;
   if (batch.shape.shrink_window) {
     const Philox4 random = draw(batch.walks.seed, batch.walks.epoch, std::uint64_t(batch.walks.walk(walk)),

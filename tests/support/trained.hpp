@@ -33,7 +33,7 @@ inline Trainer::Step train_all(Trainer& trainer) {  ///< the last step
 /// The embeddings, row after row, without padding.
 inline std::vector<float> values_of(const Trainer& trainer) {
   std::vector<float> copy, values;
-  const Rows<const float> rows = trainer.embeddings(copy);
+  const Rows<const float> rows = trainer.table(copy);
   for (Offset row = 0; row < rows.count; ++row) values.insert(values.end(), rows.row(row), rows.row(row) + rows.dim);
   return values;
 }

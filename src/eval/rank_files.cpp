@@ -1,0 +1,236 @@
+// Ranking from files and runs: who is asked, what is known, who is unseen.
+#include <algorithm>
+
+#include "graphscale/eval.hpp"
+
+namespace gs {
+namespace {
+
+/// Whose names the files use. Pairs are triples of relation 0.
+struct Names {
+  const NodeNames& entities;
+  const NodeNames* relations;  ///< null: pairs
+  bool are_pairs() const { return relations == nullptr; }
+};
+
+/// Lines `node node`, further columns not read.
+Triples read_pairs(const fs::path& path, const NodeNames& nodes) {
+  constexpr std::size_t kNoted = 5;
+  Triples pairs;
+  const auto find = [&](std::string_view name) {
+    const std::optional<RowId> row = nodes.find(name);
+    std::vector<std::string>& noted = pairs.unknown_entities;
+    if (!row && noted.size() < kNoted && std::find(noted.begin(), noted.end(), name) == noted.end())
+      noted.emplace_back(name);
+    return row;
+  };
+  TextTable table(path);
+  while (const auto* fields = table.next()) {
+    if (fields->size() < 2) table.fail("one field; `node node` is expected");
+    const std::optional<RowId> from = find((*fields)[0]), to = find((*fields)[1]);
+    if (!from || !to) {
+      ++pairs.left_out, ++pairs.unknown_entity_lines;
+      continue;
+    }
+    pairs.heads.push_back(*from), pairs.relations.push_back(0), pairs.tails.push_back(*to);
+  }
+  return pairs;
+}
+
+Triples read(const fs::path& path, const Names& names) {
+  return names.are_pairs() ? read_pairs(path, names.entities) : read_triples(path, names.entities, *names.relations);
+}
+
+void warn_of_unseen(const fs::path& path, const Triples& triples, const Names& names, const char* fate) {
+  if (triples.left_out == 0) return;
+  std::string shown;
+  const auto show = [&](const char* what, const std::vector<std::string>& unknown) {
+    for (std::size_t i = 0; i < unknown.size(); ++i)
+      shown += cat(i > 0 ? ", " : shown.empty() ? what : cat("; ", what), unknown[i]);
+  };
+  show(names.are_pairs() ? "nodes " : "entities ", triples.unknown_entities);
+  show("relations ", triples.unknown_relations);
+  log_warn(cat(path.string(), ": ", with_commas(triples.left_out), " of ",
+               with_commas(triples.left_out + triples.size()), names.are_pairs() ? " pairs" : " triples",
+               " have a name without a row and ", fate, ": ", shown, ", ..."));
+}
+
+/// The rows that a store's names have here; kNoRow: none.
+std::vector<RowId> rows_of(const NodeNames& theirs, const NodeNames& ours) {
+  std::vector<RowId> rows;
+  for (Offset row = 0; row < theirs.size(); ++row) rows.push_back(ours.find(theirs.name(row)).value_or(kNoRow));
+  return rows;
+}
+
+/// Everything known besides the tested triples: visit(head, relation, tail).
+template <class Visit>
+void each_known(const RankFiles& files, const Names& names, const Graph* graph, const Visit& visit) {
+  for (const fs::path& path : files.known) {
+    const Triples known = read(path, names);
+    if (known.size() == 0)
+      log_warn(cat(path.string(), ": none of its ", with_commas(known.left_out),
+                   names.are_pairs() ? " pairs" : " triples", " has known names: it filters nothing"));
+    for (std::size_t i = 0; i < known.heads.size(); ++i) visit(known.heads[i], known.relations[i], known.tails[i]);
+  }
+  if (!graph) return;
+  const Csr csr = graph->csr();
+  const std::vector<RowId> nodes = rows_of(graph->names(), names.entities);
+  const std::vector<RowId> relations =
+      names.are_pairs() ? std::vector<RowId>() : rows_of(graph->relation_names(), *names.relations);
+  for (Offset row = 0; row < csr.num_nodes(); ++row)
+    for (Offset arc = csr.offsets[row]; arc < csr.offsets[row + 1]; ++arc) {
+      const RowId head = nodes[std::size_t(row)], tail = nodes[csr.targets[arc]];
+      const RowId relation = names.are_pairs() ? 0 : relations[csr.relations[arc]];
+      if (head != kNoRow && tail != kNoRow && relation != kNoRow) visit(head, relation, tail);
+    }
+}
+
+RankReport eval(const AnswerModel& model, const Names& names, const RankFiles& files, RankOptions options,
+                const Exec& exec) {
+  const char* const what = names.are_pairs() ? "pair" : "triple";
+  if (files.by_degree && files.known.empty() && files.graph.empty())
+    throw Error(Fault::usage, "sampling by degree needs known triples to count: name --known files or --graph");
+  std::optional<Graph> graph;
+  if (!files.graph.empty()) graph = Graph::open(files.graph);
+  if (graph && !names.are_pairs() && graph->csr().num_relations == 0)
+    throw Error(Fault::input, cat(files.graph.string(),
+                                  ": a graph without relations; expected one that was ingested "
+                                  "with --triples"));
+
+  const Triples test = read(files.test, names);
+  warn_of_unseen(files.test, test, names, files.unseen_worst ? "rank last" : "are left out");
+  if (test.size() == 0)
+    throw Error(Fault::input, cat(files.test.string(), ": no ", what, " of known names (", with_commas(test.left_out),
+                                  " with an unknown one); at least one is expected, as `",
+                                  names.are_pairs() ? "node node" : "head relation tail", "`"));
+
+  const bool both_ways = names.are_pairs() && !files.directed && !(graph && graph->csr().directed);
+  std::vector<double> degrees(files.by_degree ? std::size_t(model.entities.count) : 0);
+  KnownAnswers known(test);
+  const auto add = [&](RowId head, RowId relation, RowId tail) {
+    known.add(head, relation, tail);
+    if (both_ways) known.add(tail, relation, head);
+  };
+  for (std::size_t i = 0; i < test.heads.size(); ++i) add(test.heads[i], test.relations[i], test.tails[i]);
+  each_known(files, names, graph ? &*graph : nullptr, [&](RowId head, RowId relation, RowId tail) {
+    add(head, relation, tail);
+    if (files.by_degree) ++degrees[head], ++degrees[tail];
+  });
+  known.finish();
+  if (files.by_degree && std::all_of(degrees.begin(), degrees.end(), [](double d) { return d == 0; }))
+    throw Error(Fault::input,
+                cat("sampling by degree: no known ", what, " has names of the run; see --known and --graph"));
+  options.degrees = degrees;
+
+  const Offset scores = rank_score_count(test.size(), model.entities.count, options);
+  log_info(cat("ranking heads and tails of ", with_commas(test.size()), " ", what, "s among ",
+               with_commas(options.negatives > 0 ? options.negatives : model.entities.count),
+               options.negatives > 0 ? " sampled entities" : " entities", " on ", to_string(exec.device), ", ",
+               exec.threads, " threads, ", human_bytes(double(rank_bytes(model, test.size(), options, exec))),
+               " of scores and rows"));
+  Progress progress("rank", "scores", scores);
+  const RankedTriples ranked = rank_triples(model, test, known.lookup(), options, exec, &progress);
+  progress.finish();
+
+  const Offset last_rank = 1 + (options.negatives > 0 ? options.negatives : model.entities.count);
+  RankReport report = mean_ranks(ranked, files.unseen_worst ? test.left_out : 0, last_rank);
+  report.entities = model.entities.count, report.negatives = options.negatives;
+  report.unseen_triples = test.left_out, report.unseen_worst = files.unseen_worst;
+  report.unseen_entity_triples = test.unknown_entity_lines;
+  report.unseen_relation_triples = test.unknown_relation_lines;
+  if (!files.by_relation || names.are_pairs()) return report;
+  const std::vector<RankScores> relations = relation_ranks(ranked, test, names.relations->size());
+  for (std::size_t r = 0; r < relations.size(); ++r)
+    if (relations[r].queries > 0) report.relations.emplace_back(names.relations->name(Offset(r)), relations[r]);
+  std::stable_sort(report.relations.begin(), report.relations.end(),
+                   [](const auto& a, const auto& b) { return a.second.queries > b.second.queries; });
+  return report;
+}
+
+/// The first `count` of some names.
+std::shared_ptr<NodeNames> first_names(const NodeNames& names, Offset count) {
+  struct Bytes {
+    std::vector<char> bytes;
+    std::vector<Offset> bounds{0};
+  };
+  const auto copy = std::make_shared<Bytes>();
+  for (Offset row = 0; row < count; ++row) {
+    const std::string name = names.name(row);
+    copy->bytes.insert(copy->bytes.end(), name.begin(), name.end());
+    copy->bounds.push_back(Offset(copy->bytes.size()));
+  }
+  return names_of_bytes(copy->bytes, copy->bounds, copy);
+}
+
+fs::path config_file(const fs::path& run) { return run / "config.json"; }
+
+}  // namespace
+
+AnswerModel triple_model(const ModelConfig& model, Rows<const float> entities, Rows<const float> relations) {
+  using kernels::Score;
+  static const std::map<std::string, Score> kScores{
+      {"distmult", Score::distmult}, {"complex", Score::complex}, {"rotate", Score::rotate}};
+  if (!is_knowledge_graph_model(model.kind))
+    throw Error(Fault::input, cat("model.kind ", model.kind, " has no relations; expected a knowledge graph's model"));
+  if (entities.dim != relations.dim)
+    throw Error(Fault::input, cat("relations have ", relations.dim, " columns and entities ", entities.dim));
+  if (model.kind != "transe" && model.kind != "distmult" && entities.dim % 2 != 0)
+    throw Error(Fault::input,
+                cat("a model of complex numbers has ", entities.dim, " columns; expected an even number"));
+  if (model.reciprocal && relations.count % 2 != 0)
+    throw Error(Fault::input,
+                cat(relations.count, " rows of relations; expected two for each, one of them reciprocal"));
+  AnswerModel answers;
+  answers.shape.score = model.kind != "transe"   ? kScores.at(model.kind)
+                        : model.distance == "l1" ? Score::transe_l1
+                                                 : Score::transe_l2;
+  answers.shape.dim = entities.dim;
+  answers.shape.reciprocal = model.reciprocal ? int(relations.count / 2) : 0;
+  answers.entities = entities, answers.relations = relations;
+  return answers;
+}
+
+AnswerModel node_model(Rows<const float> nodes, Metric metric) {
+  AnswerModel answers;
+  answers.shape.score = metric == Metric::l2 ? kernels::Score::transe_l2 : kernels::Score::distmult;
+  answers.shape.dim = nodes.dim;
+  answers.entities = nodes;
+  answers.cosine = metric == Metric::cosine;
+  return answers;
+}
+
+bool TripleRun::is_at(const fs::path& run) {
+  return fs::exists(config_file(run)) &&
+         is_knowledge_graph_model(read_config(config_file(run).string(), {}).model.kind);
+}
+
+TripleRun TripleRun::open(const fs::path& run) {
+  if (!is_at(run))
+    throw Error(Fault::input, cat(run.string(),
+                                  ": not a run of a knowledge graph's model: expected a config.json whose "
+                                  "model.kind is transe, distmult, complex or rotate"));
+  const ModelConfig model = read_config(config_file(run).string(), {}).model;
+  TripleRun opened;
+  opened.entities_ = Embeddings::open(run / "embeddings");
+  opened.relation_table_ = Embeddings::open(run / "relations");
+  try {
+    opened.model_ = triple_model(model, opened.entities_.rows(), opened.relation_table_.rows());
+  } catch (const Error& error) {
+    throw Error(error.fault, cat(run.string(), ": ", error.what()));
+  }
+  opened.relations_ =
+      first_names(opened.relation_table_.names(), opened.relation_table_.rows().count - opened.model_.shape.reciprocal);
+  return opened;
+}
+
+RankReport eval_rank(const TripleRun& run, const RankFiles& files, const RankOptions& options, const Exec& exec) {
+  return eval(run.model(), {run.entities().names(), &run.relations()}, files, options, exec);
+}
+
+RankReport eval_rank(const Embeddings& nodes, Metric metric, const RankFiles& files, const RankOptions& options,
+                     const Exec& exec) {
+  if (files.by_relation) throw Error(Fault::usage, "pairs have no relations to rank by");
+  return eval(node_model(nodes.rows(), metric), {nodes.names(), nullptr}, files, options, exec);
+}
+
+}  // namespace gs

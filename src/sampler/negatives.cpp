@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <cmath>
+
+#include "graphscale/sampler.hpp"
+
+#include "src/sampler/upload.hpp"
+
+namespace gs {
+namespace {
+
+/// Arcs that reach each node; of a knowledge graph, those that leave it too.
+std::vector<Offset> reaching_arcs(const Csr& graph) {
+  std::vector<Offset> arcs(std::size_t(graph.num_nodes()), 0);
+  for (Offset node = 0; node < graph.num_nodes() && !(graph.directed && graph.relations.empty()); ++node)
+    arcs[std::size_t(node)] = graph.degree(node);
+  if (graph.directed)
+    for (const RowId target : graph.targets) ++arcs[target];
+  return arcs;
+}
+
+}  // namespace
+
+NegativeTable::NegativeTable(const Csr& graph, const SamplerConfig& sampler, Offset dense_rows, const Exec& exec)
+    : NegativeTable(graph, sampler, dense_rows, {RowId(dense_rows)}, graph.num_nodes(), exec) {}
+
+NegativeTable::NegativeTable(const Csr& graph, const SamplerConfig& sampler, Offset dense_rows,
+                             const kernels::RowSequence& rows, Offset count, const Exec& exec)
+    : rows_(rows), in_batch_share_(float(sampler.in_batch_share)), of_triples_(!graph.relations.empty()) {
+  const std::vector<Offset> arcs = reaching_arcs(graph);
+  std::vector<double> weight(std::size_t(count), 0);
+  double sum = 0;
+  for (Offset i = 0; i < count; ++i) {
+    const Offset reaching = arcs[std::size_t(Offset(rows[i]) - dense_rows)];
+    if (reaching > 0) sum += weight[std::size_t(i)] = std::pow(double(reaching), sampler.negative_power);
+  }
+  if (sum == 0) {
+    std::fill(weight.begin(), weight.end(), 1.0);
+  } else if (sampler.uniform_share > 0) {
+    for (double& w : weight) w = (1 - sampler.uniform_share) * w / sum + sampler.uniform_share / double(count);
+  }
+  slots_ = upload<kernels::AliasSlot>(alias_table(weight), "negative alias table", exec);
+  if (rows.list.empty()) return;
+  list_ = upload<RowId>(rows.list, "negative alias table", exec);
+  rows_.list = list_.span();
+}
+
+bool keeps_known_triples(const Config& config) {
+  return config.sampler.filter_negatives && is_knowledge_graph_model(config.model.kind);
+}
+
+KnownTable::KnownTable(const Csr& graph, const Exec& exec) {
+  const TripleIndex index(graph, {}, exec.threads);
+  const kernels::KnownTriples known = index.view();
+  constexpr const char* kPurpose = "graph: known triples";
+  tail_offsets_ = upload(known.tail_offsets, kPurpose, exec),
+  head_offsets_ = upload(known.head_offsets, kPurpose, exec);
+  tails_ = upload(known.tails, kPurpose, exec), heads_ = upload(known.heads, kPurpose, exec);
+  tail_relations_ = upload(known.tail_relations, kPurpose, exec);
+  head_relations_ = upload(known.head_relations, kPurpose, exec);
+}
+
+kernels::KnownTriples KnownTable::view() const {
+  return {tail_offsets_.span(), head_offsets_.span(),   tails_.span(),
+          heads_.span(),        tail_relations_.span(), head_relations_.span()};
+}
+
+Offset KnownTable::bytes(Offset nodes, Offset triples) {
+  return 2 * (nodes + 1) * Offset(sizeof(Offset)) + 4 * triples * Offset(sizeof(RowId));
+}
+
+kernels::RowDraw NegativeTable::view(Span<const RowId> step) const {
+  return {slots_.span(), rows_, step, of_triples_, in_batch_share_};
+}
+
+}  // namespace gs

@@ -1,0 +1,136 @@
+#include "src/train/session.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace gs {
+namespace {
+
+/// Nodes that no walk leaves and none reaches: their vectors stay as they were drawn.
+Offset count_untrained(const Csr& graph, bool weighted) {
+  weighted = weighted && !graph.weights.empty();
+  std::vector<bool> trained(std::size_t(graph.num_nodes()), false);
+  for (Offset row = 0; row < graph.num_nodes(); ++row)
+    for (Offset arc = graph.offsets[row]; arc < graph.offsets[row + 1]; ++arc)
+      if (!weighted || graph.weights[arc] > 0)
+        trained[std::size_t(row)] = trained[std::size_t(graph.targets[arc])] = true;
+  return Offset(std::count(trained.begin(), trained.end(), false));
+}
+
+std::string note_of(const Training::Step& since, double seconds) {
+  if (since.pairs == 0) return "no pair reported yet";
+  char text[96];
+  std::snprintf(text, sizeof text, "%s pairs/s, loss %.4f, lr %.5f", human_count(double(since.pairs) / seconds).c_str(),
+                since.loss_a_pair(), since.learning_rate);
+  return text;
+}
+
+void add(Training::Step& sum, const Training::Step& step) {
+  sum.walks += step.walks, sum.pairs += step.pairs, sum.loss += step.loss, sum.learning_rate = step.learning_rate;
+  sum.counters += step.counters;
+}
+
+/// The error of a run that began, with what is left of it in its folder.
+Error with_folder(const Error& error, const fs::path& run) {
+  return Error(error.fault, cat(error.what(), " (", run.string(), " keeps ", kConfigFile, " and ", kMetricsFile,
+                                fs::exists(run / kEmbeddings) ? " beside the embeddings of the earlier run" : "",
+                                "; train into it again, or remove it)"));
+}
+
+}  // namespace
+
+TrainSummary with_record(const Config& config, const fs::path& run,
+                         const std::function<TrainSummary(MetricsFile&)>& body) {
+  make_run_folder(run);
+  MetricsFile metrics(run / kMetricsFile);
+  write_text(run / kConfigFile, to_json(config));
+  try {
+    return body(metrics);
+  } catch (const Error& error) {
+    metrics.write_failure(error.what());
+    throw with_folder(error, run);
+  } catch (const std::exception& error) {
+    metrics.write_failure(error.what());
+    throw;
+  }
+}
+
+void run_steps(Training& training, const Config& config, MetricsFile& metrics, bool stops_itself,
+               TrainSummary& summary) {
+  Training::Step since, tail;  // since the last line of metrics; over the last tenth of the run
+  const Offset walks_of_run = training.walks_total();
+  const double start_s = now_s();
+  double since_s = start_s;
+  Progress progress(config.model.kind == "line" ? "train " + config.model.order : "train", unit_name(config),
+                    walks_of_run);
+  const auto stopped = [&] { return !stops_itself && stop_requested(); };
+  while (!training.done() && !stopped()) {
+    const Training::Step step = training.step();
+    summary.pairs += step.pairs, summary.counters += step.counters;
+    add(since, step);
+    if (training.walks_done() * 10 > walks_of_run * 9) add(tail, step);
+    const double spent_s = std::max(now_s() - since_s, 1e-9);
+    progress.advance(step.walks, note_of(since, spent_s));
+    if (training.steps_done() % config.metrics.every == 0 || training.done() || stopped()) {
+      metrics.write(training, since, spent_s, now_s() - start_s);
+      if (tail.pairs == 0) summary.loss = since.loss_a_pair();  // of a run stopped before its last tenth
+      since = {}, since_s = now_s();
+    }
+  }
+  summary.stopped = training.walks_done() < walks_of_run;
+  summary.seconds += now_s() - start_s;
+  summary.steps += training.steps_done(), summary.walks += training.walks_done();
+  if (tail.pairs > 0) summary.loss = tail.loss_a_pair();
+  if (!summary.stopped && training.steps_done() > 0) progress.finish(cat("loss ", summary.loss));
+}
+
+void check_place(const Graph& graph, const Config& config, const fs::path& run, bool overwrite) {
+  check_run_folder(run, overwrite);
+  check_space(run, graph.csr().num_nodes(), config.model.dim);
+}
+
+void log_graph(const Graph& graph, const std::string& graph_path, const Config& config) {
+  log_info(cat("graph: ", graph_path, " ", graph.info().id, ", ", with_commas(graph.csr().num_nodes()), " nodes, ",
+               with_commas(graph.csr().num_arcs()), " arcs",
+               graph.csr().relations.empty() ? "" : cat(" of ", with_commas(graph.csr().num_relations), " relations")));
+  if (const Offset untrained = count_untrained(graph.csr(), config.sampler.weighted))
+    log_info(cat("nodes never trained: ", with_commas(untrained), " (no edge",
+                 graph.csr().weights.empty() ? "" : " of a weight above 0", "); their vectors stay as drawn"));
+}
+
+void log_device(const Config& config, Device device, int threads) {
+  log_info(cat("device: ", to_string(device), " (", describe(device), ")",
+               device.is_cuda() ? "" : cat(", ", threads, threads == 1 ? " thread" : " threads")));
+  if (!config.training.deterministic && (threads > 1 || device.is_cuda()))
+    log_info("writers share the tables without locks: last bits vary between runs (--deterministic fixes them)");
+}
+
+const char* unit_name(const Config& config) { return tile_kind(config) == kernels::TileKind::walk ? "walks" : "tiles"; }
+
+std::vector<Config> parts_of(const Config& config) {
+  if (config.model.kind != "line" || config.model.order != "both") return {config};
+  std::vector<Config> parts(2, config);
+  for (Config& part : parts) part.model.dim = config.model.dim / 2;
+  parts[0].model.order = "first", parts[1].model.order = "second";
+  return parts;
+}
+
+SideBySide::SideBySide(Offset nodes, int dim, std::size_t parts)
+    : nodes_(nodes), dim_(dim), columns_(dim / int(parts)), values_(std::size_t(nodes * dim), 0.0f) {}
+
+Rows<float> SideBySide::part(std::size_t index) {
+  return {values_.data() + index * std::size_t(columns_), nodes_, columns_, dim_};
+}
+
+void SideBySide::normalize(std::size_t index) {
+  const Rows<float> rows = part(index);
+  for (Offset i = 0; i < rows.count; ++i) {
+    double squares = 0;
+    for (int c = 0; c < rows.dim; ++c) squares += double(rows(i, c)) * double(rows(i, c));
+    const float factor = squares > 0 ? float(1 / std::sqrt(squares)) : 0;
+    for (int c = 0; c < rows.dim; ++c) rows(i, c) *= factor;
+  }
+}
+
+}  // namespace gs

@@ -1,0 +1,148 @@
+// Walks of second order against exact probabilities: p and q of node2vec, weights, directions, parallel arcs.
+#include "graphscale/sampler.hpp"
+
+#include "tests/support/backends.hpp"
+#include "tests/support/chi_square.hpp"
+#include "tests/support/second_order.hpp"
+
+namespace gs {
+namespace {
+
+std::vector<RowId> walks_of(TestDevice& on, const SmallGraph& graph, const kernels::WalkBatch& batch,
+                            const WalkRule& rule) {
+  const WalkTopology topology(graph.csr(), rule, on.exec);
+  Values<RowId> nodes(on, batch.count * batch.length, RowId(0xABABABAB));
+  on.ops.make_walks(topology.view(), batch, nodes.span(), on.exec);
+  return nodes.host();
+}
+
+/// Of a step from `node`, come from `from`, to each node: the definition, arc by arc.
+std::vector<double> probabilities(const SmallGraph& graph, const WalkRule& rule, RowId from, RowId node) {
+  std::vector<double> to(std::size_t(graph.csr().num_nodes()), 0);
+  double sum = 0;
+  for (Offset arc = graph.offsets[node]; arc < graph.offsets[node + 1]; ++arc) {
+    const RowId x = graph.targets[std::size_t(arc)];
+    const double bias = x == from ? rule.return_bias : graph.csr().has_arc(from, x) ? 1 : rule.out_bias;
+    const double weight = rule.weighted && !graph.weights.empty() ? graph.weights[std::size_t(arc)] : 1;
+    to[x] += bias * weight, sum += bias * weight;
+  }
+  for (double& p : to) p = sum > 0 ? p / sum : 0;
+  return to;
+}
+
+constexpr double kManyPairsLimit = 5;  // sigmas; of thousands of pairs, see chi_square_sigmas
+
+/// Counts every step by where it came from.
+void expect_probabilities(const SmallGraph& graph, const WalkRule& rule, const std::vector<RowId>& walks, int length) {
+  std::map<std::pair<RowId, RowId>, std::vector<double>> counts;
+  for (std::size_t i = 2; i < walks.size(); ++i) {
+    if (i % std::size_t(length) < 2 || walks[i - 1] == kNoRow) continue;
+    auto& to = counts[{walks[i - 2], walks[i - 1]}];
+    to.resize(std::size_t(graph.csr().num_nodes() + 1), 0);
+    ++to[walks[i] == kNoRow ? to.size() - 1 : walks[i]];
+  }
+  ASSERT_GE(counts.size(), 8u);
+  for (const auto& [pair, to] : counts) {
+    std::vector<double> expected = probabilities(graph, rule, pair.first, pair.second);
+    expected.push_back(std::count_if(expected.begin(), expected.end(), [](double p) { return p > 0; }) == 0);
+    EXPECT_LT(chi_square_sigmas(to, expected), kManyPairsLimit)
+        << "from " << pair.second << ", come from " << pair.first;
+  }
+}
+
+constexpr double kParameters[] = {1e-6, 0.25, 1, 4, 1e6};
+
+class SecondOrderWalks : public OnBackends {};
+
+TEST_P(SecondOrderWalks, MatchTheirProbabilities) {
+  TestDevice on(GetParam(), 2);
+  const std::pair<const char*, SmallGraph> graphs[] = {
+      {"directed", directed_multigraph(true)},
+      {"undirected", undirected_multigraph(true)},
+      {"star", star_with_edges(30, 15)},
+  };
+  for (const auto& [name, graph] : graphs)
+    for (const bool weighted : {false, true})
+      for (const double p : kParameters)
+        for (const double q : kParameters) {
+          if (weighted && graph.weights.empty()) continue;
+          SCOPED_TRACE(cat(name, weighted ? ", weighted" : "", ", p ", p, ", q ", q));
+          const WalkRule rule{weighted, float(1 / p), float(1 / q)};
+          expect_probabilities(graph, rule, walks_of(on, graph, {7, 1, 0, 12000, 5}, rule), 5);
+        }
+}
+
+TEST_P(SecondOrderWalks, AreTheSameForAnyThreadsBatchesAndBackend) {
+  TestDevice one_thread(Backend::cpu), on(GetParam(), 3);
+  SmallGraph graph = random_graph(257, 3000, true, 4);
+  for (const auto& [p, q] : {std::pair{0.25, 4.0}, {1e6, 1e-6}}) {
+    const WalkRule rule{true, float(1 / p), float(1 / q)};
+    const std::vector<RowId> whole = walks_of(one_thread, graph, {9, 1, 0, 700, 9}, rule);
+
+    std::vector<RowId> parts = walks_of(on, graph, {9, 1, 0, 131, 9}, rule);
+    const std::vector<RowId> rest = walks_of(on, graph, {9, 1, 131, 569, 9}, rule);
+
+    parts.insert(parts.end(), rest.begin(), rest.end());
+    EXPECT_EQ(parts, whole);
+  }
+}
+
+TEST_P(SecondOrderWalks, OfEqualBiasesAreThoseOfTheFirstOrder) {
+  TestDevice on(GetParam());
+  const SmallGraph graph = random_graph(257, 3000, true, 4);
+  Config config;
+  const std::vector<RowId> deepwalk = walks_of(on, graph, {9, 1, 0, 700, 9}, walk_rule(config));
+
+  config.model.kind = "node2vec";
+  EXPECT_EQ(walks_of(on, graph, {9, 1, 0, 700, 9}, walk_rule(config)), deepwalk);
+  config.sampler.p = 4;
+  EXPECT_NE(walks_of(on, graph, {9, 1, 0, 700, 9}, walk_rule(config)), deepwalk);
+  config.model.kind = "deepwalk";  // which p and q are not options of
+  EXPECT_EQ(walks_of(on, graph, {9, 1, 0, 700, 9}, walk_rule(config)), deepwalk);
+}
+
+/// Weights so far apart that a difference of sums would lose the small ones, which biases then raise.
+TEST_P(SecondOrderWalks, KeepSmallWeightsBesideLargeOnes) {
+  TestDevice on(GetParam());
+  std::vector<Arc> arcs;
+  for (RowId x = 0; x < 8; ++x)
+    if (x != 1) arcs.push_back({1, x, x == 0 ? 1 : 1e-12f * float(x)}), arcs.push_back({x, 1, 1});
+  const SmallGraph graph = graph_of(8, arcs, true);
+  const WalkRule rule{true, 1e-6f, 1e6f};
+
+  expect_probabilities(graph, rule, walks_of(on, graph, {7, 1, 0, 40000, 3}, rule), 3);
+}
+
+TEST_P(SecondOrderWalks, ReadDegreesBeyondThePackedOnes) {
+  TestDevice on(GetParam());
+  const SmallGraph graph = undirected_multigraph(true);
+  const WalkRule rule{true, 4, 0.25f};
+  const WalkTopology topology(graph.csr(), rule, on.exec);
+  std::vector<kernels::PackedArcs> words;
+  for (Offset row = 0; row < graph.csr().num_nodes(); ++row)
+    words.push_back(kernels::kManyArcs << kernels::kFirstArcBits | std::uint64_t(graph.offsets[std::size_t(row)]));
+  Values<kernels::PackedArcs> arcs(on, words);
+  kernels::WalkGraph view = topology.view();
+  view.arcs = arcs.span();
+  Values<RowId> nodes(on, 200 * 9, kNoRow);
+
+  on.ops.make_walks(view, {9, 1, 0, 200, 9}, nodes.span(), on.exec);
+
+  EXPECT_EQ(nodes.host(), walks_of(on, graph, {9, 1, 0, 200, 9}, rule));
+}
+
+TEST_P(SecondOrderWalks, HoldWhatIsPredicted) {
+  const SmallGraph graph = random_graph(50, 600, true, 8);
+  for (const WalkRule& rule : {WalkRule{false}, {true}, {false, 4, 1}, {true, 1, 4}}) {
+    TestDevice on(GetParam());
+    const WalkTopology topology(graph.csr(), rule, on.exec);
+    Offset held = 0;
+    for (const auto& [purpose, bytes] : on.ledger.held()) held += bytes;
+    EXPECT_EQ(held, WalkTopology::bytes(50, 600, rule));
+  }
+}
+
+GS_ON_ALL_BACKENDS(SecondOrderWalks);
+
+}  // namespace
+}  // namespace gs
