@@ -22,6 +22,7 @@
 #include "graphscale/plan.hpp"
 
 #include "bench/support/skip_gram_work.hpp"
+#include "tests/support/second_order.hpp"
 
 namespace {
 
@@ -158,6 +159,12 @@ constexpr Case kRowsInOrder{"limit: rows in order", "row", "8 dim bytes a row of
 constexpr Case kRows{"limit: rows", "row", "8 dim bytes a row of both tables, in a shuffled order"};
 constexpr Case kUniform{"walks, uniform", "step", "20 bytes a step: node word 8, target 4, row read 4 and written 4"};
 constexpr Case kWeighted{"walks, weighted", "step", "28 bytes a step: as uniform, and an alias slot 8"};
+constexpr Case kBiased{"walks, p 1/4 q 4", "step",
+                       "20 bytes a step, as uniform; tries and tests of neighbours are not counted"};
+constexpr Case kWeightedBiased{"walks, weighted p q", "step", "28 bytes a step, as weighted; p 1/4, q 4"};
+constexpr Case kStar{"star, uniform", "step", "20 bytes a step"};
+constexpr Case kStarBiased{"star, p 1/4 q 4", "step", "20 bytes a step, as uniform"};
+constexpr WalkRule kBiases{true, 4, 0.25f};
 constexpr Case kNegatives{"negatives", "draw", "12 bytes a draw: alias slot 8, row written 4"};
 constexpr Case kUnique{"unique_rows", "position", "16 bytes a position: row 4, table entry 8, slot written 4"};
 constexpr Case kInitialize{"initialize_rows", "row", "4 dim bytes a row"};
@@ -327,6 +334,9 @@ void measure_sampling(const Options& options, Fixture& f, Report& report) {
     const WalkTopology topology(f.graph.csr(), {weighted}, f.exec);
     const Repetition walks = walks_of(f, topology, weighted ? 28 : 20);
     report.add(weighted ? kWeighted : kUniform, measure(walks, options.seconds, f.exec));
+    const WalkTopology biased(f.graph.csr(), {weighted, kBiases.return_bias, kBiases.out_bias}, f.exec);
+    report.add(weighted ? kWeightedBiased : kBiased,
+               measure(walks_of(f, biased, weighted ? 28 : 20), options.seconds, f.exec));
   }
   const auto draws = double(f.negatives.size()), rows = double(f.model->centres().count);
   report.add(kNegatives, measure({.prepare = [&] { f.next_walks(); },
@@ -343,6 +353,35 @@ void measure_sampling(const Options& options, Fixture& f, Report& report) {
                                          return Work{rows, 4.0 * f.shape.dim * rows, 0};
                                        }},
                                   options.seconds, f.exec));
+}
+
+/// A star of a million leaves and a million random edges: the hardest graph for walks of second order.
+void measure_star(const Options& options, Device device, Report& report) {
+  constexpr RowId kLeaves = 1'000'000;
+  constexpr Offset kWalks = 1 << 15;
+  MemoryLedger ledger(device);
+  const Stream stream(device);
+  const Exec exec{device, options.threads, stream.get(), &ledger};
+  const SmallGraph graph = star_with_edges(kLeaves, kLeaves);
+  report.start_size(graph.csr());
+  const int length = options.config.sampler.walk_length;
+  const Buffer<RowId> nodes(ledger, kWalks * length, "walks");
+  kernels::WalkBatch batch{1, 0, 0, kWalks, length};
+  const WalkTopology first_order(graph.csr(), {}, exec), second_order(graph.csr(), kBiases, exec);
+  const auto walks = [&](const WalkTopology& topology) {
+    const double steps = double(kWalks) * (length - 1);  // no walk ends early
+    return Repetition{.prepare = [&] { batch.first = (batch.first + kWalks) % (16 * kWalks); },
+                      .run = [&] { kernels::ops(exec).make_walks(topology.view(), batch, nodes.span(), exec); },
+                      .work =
+                          [steps] {
+                            return Work{steps, 20 * steps, 0};
+                          }};
+  };
+  const std::vector<Rate> rates =
+      bench::measure_in_turn({walks(first_order), walks(second_order)}, options.seconds, exec);
+  report.add(kStar, rates[0]);
+  report.add(kStarBiased, rates[1]);
+  report.add_ratio("star: uniform / biased", rates[0], rates[1]);
 }
 
 /// A step's walks and negatives made unique, for rows of 8 owners.
@@ -472,6 +511,7 @@ void run(const Options& options) {
     measure_unique(options, fixture, report);
     ExchangeCases(fixture).measure_all(options.seconds, report);
   }
+  measure_star(options, device, report);
 }
 
 }  // namespace

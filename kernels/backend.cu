@@ -5,6 +5,10 @@ namespace gs::kernels::GS_BACKEND {
 
 void make_walks(const WalkGraph&, const WalkBatch&, Span<RowId>, const Exec&);
 void move_walkers(const WalkGraph&, const WalkBatch&, Span<const Walker>, Span<RowId>, const Exec&);
+void propose_moves(const WalkGraph&, const WalkBatch&, Span<const Walker>, Span<Move>, Span<RowId>, const Exec&);
+void find_arcs(const WalkGraph&, Span<const ArcQuestion>, Span<std::uint8_t>, const Exec&);
+void draw_moves(const WalkGraph&, const WalkBatch&, Span<const Walker>, Span<const Offset>, Span<const RowId>,
+                Span<RowId>, const Exec&);
 void draw_edges(const WalkGraph&, const RowDraw&, const WalkBatch&, Span<RowId>, const Exec&);
 void draw_triples(const TripleList&, const WalkBatch&, Span<RowId>, const Exec&);
 void draw_negatives(const RowDraw&, const WalkBatch&, int, int, Span<RowId>, const Exec&);
@@ -29,10 +33,11 @@ void multiply_adds(Span<float>, int, const Exec&);
 void negate_rows(Rows<float>, Span<const RowId>, const Exec&);
 
 const Ops& ops() {
-  static const Ops table{make_walks,  move_walkers,  draw_edges,    draw_triples, draw_negatives,   train_tiles,
-                         train_pairs, train_triples, make_queries,  score_rows,   add_totals,       initialize_rows,
-                         unique_rows, gather_rows,   pack_rows,     unpack_rows,  encode_gradients, add_coded,
-                         add_rows,    update_rows,   multiply_adds, negate_rows};
+  static const Ops table{make_walks,    move_walkers, propose_moves,  find_arcs,     draw_moves,
+                         draw_edges,    draw_triples, draw_negatives, train_tiles,   train_pairs,
+                         train_triples, make_queries, score_rows,     add_totals,    initialize_rows,
+                         unique_rows,   gather_rows,  pack_rows,      unpack_rows,   encode_gradients,
+                         add_coded,     add_rows,     update_rows,    multiply_adds, negate_rows};
   return table;
 }
 

@@ -16,6 +16,18 @@ struct Ops {
   void (*move_walkers)(const WalkGraph& graph, const WalkBatch& batch, Span<const Walker> walkers, Span<RowId> next,
                        const Exec& exec);
 
+  /// Steps of second-order walkers over a graph in parts, drawn as make_walks draws them. moves.cu
+  /// moves[i] <- what walker i does; asked [n, kWalkTries] <- each walker's asked rows, the first moves[i].asked.
+  void (*propose_moves)(const WalkGraph& graph, const WalkBatch& batch, Span<const Walker> walkers, Span<Move> moves,
+                        Span<RowId> asked, const Exec& exec);
+  /// found[i] <- 1 where the answer is yes, else 0.
+  void (*find_arcs)(const WalkGraph& graph, Span<const ArcQuestion> questions, Span<std::uint8_t> found,
+                    const Exec& exec);
+  /// next[i] <- where walker i goes by the exact draw; its t's sorted targets are lists[2 i + 1] rows of `listed` from
+  /// lists[2 i] on.
+  void (*draw_moves)(const WalkGraph& graph, const WalkBatch& batch, Span<const Walker> walkers,
+                     Span<const Offset> lists, Span<const RowId> listed, Span<RowId> next, const Exec& exec);
+
   /// nodes [count, l] <- l / 2 edges a unit, each drawn in proportion to its weight: a source from `sources` (in
   /// proportion to the weight of its arcs), then an arc as make_walks picks it. Keyed by (seed, epoch, unit, edge).
   /// edges.cu
@@ -37,15 +49,16 @@ struct Ops {
   /// The same training, a pair and k fresh negatives at a time, as word2vec does it: the comparator. pairs.cu
   void (*train_pairs)(const TileBatch& batch, Span<const AliasSlot> table, const Exec& exec);
 
-  /// One step of a knowledge graph's model a tile, in place or into gradients, as train_tiles does. train_triples.cu
+  /// One step of a knowledge graph's model a tile, in place or into gradients, as train_tiles does. Throws usage for a
+  /// tile that a GPU's shared memory cannot hold. train_triples.cu
   void (*train_triples)(const TripleBatch& batch, const Exec& exec);
 
   /// vectors(i) <- query i's vector; rows of `entities` and `relations` (which may be one table) are those of queries.
   /// With shape.reciprocal, heads are asked by the relation's reciprocal. scores.cu
   void (*make_queries)(const TripleShape& shape, Rows<const float> entities, Rows<const float> relations,
                        Span<const TripleQuery> queries, Rows<float> vectors, const Exec& exec);
-  /// scores(i, j) <- the score of query vector i with entity j; the same bits for a pair wherever it stands. Strides of
-  /// vectors are padded_stride(dim), or any on the CPU's `entities`. 2 to 4 dim FLOP a score. scores.cu
+  /// scores(i, j) <- the score of query vector i with entity j; the same bits for a pair wherever it stands, whatever
+  /// the strides (any are taken; padding is not read). 2 to 3 dim FLOP a score. scores.cu
   void (*score_rows)(Score score, Rows<const float> vectors, Rows<const float> entities, Rows<float> scores,
                      const Exec& exec);
 

@@ -36,11 +36,10 @@ struct MakeQueries {
     const bool asks_reciprocal = query.asks_head && reciprocal > 0, asks_head = query.asks_head && !asks_reciprocal;
     const float* const x = entities.row(query.entity);
     const float* const r = relations.row(query.relation + (asks_reciprocal ? reciprocal : 0));
-    const int cells = vectors.dim / kParts<S>;
+    const int cells = vectors.dim / kCellFloats<S>;
     lanes.each(cells, [=](int c) {
       if constexpr (kPaired<S>) {
-        const Complex<float> q =
-            query_of<S, float>({x[c], x[cells + c]}, turned<S>({r[c], r[cells + c]}), asks_head);
+        const Complex<float> q = query_of<S, float>({x[c], x[cells + c]}, turned<S>({r[c], r[cells + c]}), asks_head);
         out[c] = q.re, out[cells + c] = q.im;
       } else {
         out[c] = query_of<S, float>(x[c], turned<S>(r[c]), asks_head);
@@ -56,7 +55,7 @@ void make_queries(const TripleShape& shape, Rows<const float> entities, Rows<con
             "make_queries: rows of ", entities.dim, ", ", relations.dim, " and ", vectors.dim, " columns for dim ",
             shape.dim);
   with_score(shape.score, [&](auto score) {
-    GS_EXPECT(shape.dim % kParts<score> == 0, "make_queries: dim ", shape.dim, " of complex vectors");
+    GS_EXPECT(shape.dim % kCellFloats<score> == 0, "make_queries: dim ", shape.dim, " of complex vectors");
     const MakeQueries<score> body{entities, relations, queries, vectors, RowId(shape.reciprocal)};
     for_each_row_group("make_queries", queries.size, 0, body, exec);
   });
@@ -70,8 +69,8 @@ struct ScoreRows {
   Rows<float> scores;
 
 #if defined(__CUDACC__) || defined(GS_EMULATED)
-  static constexpr int kEntities = 32;            // 256 blocks of 2 x 4: one a thread
-  static constexpr int kWidth = 64 / kParts<S>;  // cells of a slab: 26 KB for both sides
+  static constexpr int kEntities = 32;                // 256 blocks of 2 x 4: one a thread
+  static constexpr int kWidth = 64 / kCellFloats<S>;  // cells of a slab: 26 KB for both sides
   static Offset scratch_bytes() {
     return 4 * (Offset(kQueries) * kEntities + (kQueries + kEntities) * team::Slab<S>::stride(kWidth));
   }
@@ -84,7 +83,7 @@ struct ScoreRows {
     float* const staged_queries = sums + kQueries * kEntities;
     float* const staged_entities = staged_queries + kQueries * team::Slab<S>::stride(kWidth);
 
-    const int cells = vectors.dim / kParts<S>, pairs = (q + 1) / 2, step = (e + 3) / 4;
+    const int cells = vectors.dim / kCellFloats<S>, pairs = (q + 1) / 2, step = (e + 3) / 4;
     for (int first = 0; first < cells; first += kWidth) {
       const team::Slab<S> slab{cells, first, kWidth};
       team.sync();
@@ -134,7 +133,7 @@ void score_rows(Score score, Rows<const float> vectors, Rows<const float> entiti
             "score_rows: [", scores.count, ", ", scores.dim, "] scores for ", vectors.count, " vectors of ",
             vectors.dim, " and ", entities.count, " entities of ", entities.dim, " columns");
   with_score(score, [&](auto known) {
-    GS_EXPECT(vectors.dim % kParts<known> == 0, "score_rows: dim ", vectors.dim, " of complex vectors");
+    GS_EXPECT(vectors.dim % kCellFloats<known> == 0, "score_rows: dim ", vectors.dim, " of complex vectors");
     using Body = ScoreRows<known>;
     const Offset items = (vectors.count + Body::kQueries - 1) / Body::kQueries *
                          ((entities.count + Body::kEntities - 1) / Body::kEntities);

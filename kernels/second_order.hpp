@@ -17,63 +17,71 @@ struct Chances {
   std::uint64_t back, low;  ///< a coin up to here takes t; any other node
 };
 
-GS_DEV bool is_among(Span<const RowId> rows, RowId x) {
-  const Offset place = lower_bound_of(rows.data, rows.size, x);
-  return place < rows.size && rows[place] == x;
-}
-
 /// Uniform in [0, 1) with 53 bits.
 GS_DEV double unit_double(std::uint64_t bits) { return double(bits >> 11) * 0x1p-53; }
 
 /// `chance` of 2^64 coins.
 GS_DEV std::uint64_t coins(double chance) { return chance >= 1 ? ~std::uint64_t(0) : std::uint64_t(chance * 0x1p64); }
 
-/// A walker's place.
+/// Where a walker stands.
 struct Stand {
-  RowId node;     ///< v, a row of the graph
-  ArcRange arcs;  ///< v's
-  RowId from;     ///< t, as targets name it
+  RowId node;          ///< v, a row of the graph
+  ArcRange arcs;       ///< v's
+  RowId from;          ///< t, as targets name it; kNoRow: the walk starts here
+  Offset from_degree;  ///< t's arcs
 };
 
-/// t's arcs lie in the same graph, whose rows are its targets.
+inline constexpr Offset kLine = 16;  // rows in a cache line
+
+/// t and the neighbours of v are rows of the same graph. An undirected arc stands in two lists: the shorter is
+/// searched.
 struct NearHere {
   const ArcDraw& arcs;
-  RowId from;
+  const Stand& at;
 
-  /// t's arcs to v weigh what v's to t do where the graph is undirected.
-  GS_DEV ArcRange arcs_back(const Stand& at) const {
-    const ArcRange own = arcs.arcs(from);
-    return arcs.graph.directed || at.arcs.degree <= own.degree ? arcs.arcs_to(at.arcs, from)
-                                                               : arcs.arcs_to(own, at.node);
-  }
-  GS_DEV Span<const RowId> list() const { return targets(arcs.arcs(from)); }
-  /// An undirected arc stands in both lists: the shorter is searched.
-  GS_DEV bool operator()(RowId x) const {
-    const ArcRange own = arcs.arcs(from);
-    if (arcs.graph.directed) return is_among(targets(own), x);
+  /// Finds x where it is a neighbour of t.
+  GS_DEV Search search(RowId x) const {
+    const ArcRange own = arcs.arcs(at.from);
+    if (is_short(own.degree)) return {arcs.targets(own), x};
     const ArcRange other = arcs.arcs(x);
-    return other.degree < own.degree ? is_among(targets(other), from) : is_among(targets(own), x);
+    return other.degree < own.degree ? Search(arcs.targets(other), at.from) : Search(arcs.targets(own), x);
   }
-
- private:
-  GS_DEV Span<const RowId> targets(const ArcRange& range) const {
-    return {&arcs.graph.targets[range.first], range.degree};
+  /// Whether to search t's list whatever x's length.
+  GS_DEV bool is_short(Offset degree) const { return arcs.graph.directed || degree <= kLine; }
+  GS_DEV void prefetch_row(RowId x) const { prefetch(&arcs.graph.arcs[x]); }
+  /// Finds v's arcs to x, or arcs of the same weight.
+  GS_DEV Search search_between(RowId x) const {
+    if (!arcs.graph.directed)
+      if (const ArcRange other = arcs.arcs(x); other.degree < at.arcs.degree) return {arcs.targets(other), at.node};
+    return {arcs.targets(at.arcs), x};
   }
+  GS_DEV Span<const RowId> list() const { return arcs.targets(arcs.arcs(at.from)); }
 };
 
-/// t's sorted targets came from elsewhere.
+/// t's targets came from elsewhere, and v's are rows of another graph.
 struct NearListed {
+  const ArcDraw& arcs;
+  const Stand& at;
   Span<const RowId> targets;
+
+  GS_DEV Search search(RowId x) const { return {targets, x}; }
+  GS_DEV void prefetch_row(RowId) const {}
+  GS_DEV Search search_between(RowId x) const { return {arcs.targets(at.arcs), x}; }
   GS_DEV Span<const RowId> list() const { return targets; }
-  GS_DEV bool operator()(RowId x) const { return is_among(targets, x); }
 };
+
+template <class Near>
+GS_DEV bool is_near(const Near& near, RowId x) {
+  Search search = near.search(x);
+  search.finish();
+  return search.found();
+}
 
 struct SecondOrder {
   ArcDraw arcs;
   std::uint64_t seed;
   std::uint32_t epoch;
   double envelope, excess, back, low;  // see above; the last two: chances of t, and of the less likely of other nodes
-  bool takes_near;                     // a coin above `low` takes neighbours of t, else the others
 
   SecondOrder(const WalkGraph& graph, const WalkBatch& batch) : arcs{graph}, seed(batch.seed), epoch(batch.epoch) {
     const double to_back = graph.return_bias, to_out = graph.out_bias;
@@ -81,7 +89,6 @@ struct SecondOrder {
     excess = to_back > envelope ? to_back - envelope : 0;
     back = to_back < envelope ? to_back / envelope : 1;
     low = (to_out < 1 ? to_out : 1) / envelope;
-    takes_near = to_out <= 1;
   }
 
   static constexpr Chances kCertain{0, ~std::uint64_t(0), ~std::uint64_t(0)};
@@ -98,15 +105,16 @@ struct SecondOrder {
     return std::uint64_t(random.word[3]) << 32 | random.word[0];
   }
 
-  /// Few arcs are soon weighed exactly.
-  GS_DEV static int tries(const ArcRange& range) {
-    return range.degree < kWalkTries / 2 ? int(2 * range.degree) : kWalkTries;
+  /// No more than what they save: the exact draw of short lists is soon done.
+  GS_DEV static int tries(const Stand& at) {
+    const Offset shorter = at.arcs.degree < at.from_degree ? at.arcs.degree : at.from_degree;
+    return 4 * shorter < kWalkTries ? int(4 * shorter) : kWalkTries;
   }
 
-  template <class Near>
-  GS_DEV Chances chances(const Stand& at, const Near& near) const {
+  /// between: v's arcs to t; not read where `excess` is 0.
+  GS_DEV Chances chances(const Stand& at, const ArcRange& between) const {
     if (excess == 0) return {0, coins(back), coins(low)};
-    const double to_excess = excess * weight(near.arcs_back(at));
+    const double to_excess = excess * weight(between);
     const double share = to_excess / (to_excess + envelope * weight_of_all(at));
     return {coins(share), coins(share + (1 - share) * back), coins(share + (1 - share) * low)};
   }
@@ -114,29 +122,32 @@ struct SecondOrder {
   /// The exact draw.
   template <class Near>
   GS_DEV RowId choose(std::uint64_t walk, std::uint32_t step, const Stand& at, const Near& near) const {
-    const ArcRange run_back = arcs.arcs_to(at.arcs, at.from);
+    const ArcRange to_from = between(near, at.from);
     double near_weight = 0;
     Offset near_arcs = 0;
-    for_each_near(at, near, [&](const ArcRange& run) {
+    for_each_near(at, near, [&](RowId, const ArcRange& run) {
       near_weight += weight(run), near_arcs += run.degree;
       return true;
     });
-    const double back_weight = weight(run_back);
-    const Offset rest_arcs = at.arcs.degree - run_back.degree - near_arcs;
+    const double back_weight = weight(to_from);
+    const Offset rest_arcs = at.arcs.degree - to_from.degree - near_arcs;
     const double rest_weight = rest_arcs == 0 ? 0 : weight_of_rest(at, near, back_weight + near_weight, rest_arcs);
 
     const Philox4 bits = random(walk, step, kWalkTries);
     const double to_back = arcs.graph.return_bias * back_weight, to_rest = arcs.graph.out_bias * rest_weight;
     const double chosen = unit_double(bits.low()) * (to_back + near_weight + to_rest);
     if (chosen < to_back || near_weight + rest_weight == 0) return at.from;
-    if (chosen < to_back + near_weight || rest_weight == 0) {
-      Picked picked{unit_double(bits.high()) * near_weight};
-      for_each_near(at, near, [&](const ArcRange& run) { return pick(run, picked); });
-      return picked.row;
+    const bool is_rest = chosen >= to_back + near_weight && rest_weight > 0;
+    if (is_rest)
+      if (const RowId x = try_rest(walk, step, at, near); x != kNoRow) return x;
+    Picked picked{unit_double(bits.high()) * (is_rest ? rest_weight : near_weight)};
+    const auto pick = [&](RowId x, const ArcRange& run) { return pick_run(x, run, picked); };
+    if (is_rest) {
+      for_each_rest(at, near, pick);
+    } else {
+      for_each_near(at, near, pick);
     }
-    return arcs.graph.weights.empty()
-               ? uniform_rest(at, near, run_back, Offset(below(bits.high(), std::uint64_t(rest_arcs))))
-               : weighted_rest(walk, step, at, near, unit_double(bits.high()) * rest_weight);
+    return picked.row;
   }
 
  private:
@@ -158,55 +169,87 @@ struct SecondOrder {
     return arcs.graph.weights.empty() ? double(at.arcs.degree) : arcs.graph.weight_sums[at.node];
   }
 
+  template <class Near>
+  GS_DEV ArcRange between(const Near& near, RowId x) const {
+    Search search = near.search_between(x);
+    search.finish();
+    return arcs.found(search);
+  }
+
   /// Returns whether to go on.
-  GS_DEV bool pick(const ArcRange& run, Picked& picked) const {
+  GS_DEV bool pick_run(RowId x, const ArcRange& run, Picked& picked) const {
     const double here = weight(run);
-    if (here > 0) picked.row = target(run.first);
+    if (here > 0) picked.row = x;
     picked.left -= here;
     return picked.left >= 0;
   }
 
-  /// The arcs from `first` on that lead where it does.
-  GS_DEV ArcRange run_at(Offset first, Offset end) const {
-    Offset last = first + 1;
-    while (last < end && target(last) == target(first)) ++last;
-    return {first, last - first};
+  /// Calls visit(x, arcs) for v's neighbours in order, each with the arcs to it, until it returns false.
+  template <class Visit>
+  GS_DEV void for_each_run(const Stand& at, const Visit& visit) const {
+    const Offset end = at.arcs.first + at.arcs.degree;
+    for (Offset first = at.arcs.first, last = first; first < end; first = last) {
+      const RowId x = target(first);
+      while (last < end && target(last) == x) ++last;
+      if (!visit(x, ArcRange{first, last - first})) return;
+    }
   }
 
-  /// Calls visit(run) for v's arcs to each neighbour of t but t, in order, until it returns false.
+  /// Calls visit(x, arcs) for the neighbours x of t among v's, but t, in order, until it returns false; the arcs are
+  /// v's to x or of the same weight.
   template <class Near, class Visit>
   GS_DEV void for_each_near(const Stand& at, const Near& near, const Visit& visit) const {
     const Span<const RowId> list = near.list();
-    const Offset end = at.arcs.first + at.arcs.degree;
-    Offset arc = at.arcs.first;
-    if (at.arcs.degree <= list.size) {
-      while (arc < end) {
-        const ArcRange run = run_at(arc, end);
-        const RowId x = target(arc);
-        if (x != at.from && near(x) && !visit(run)) return;
-        arc += run.degree;
+    if (at.arcs.degree > kLine && list.size > kLine) {
+      merge(at, list, visit);
+    } else if (at.arcs.degree <= list.size) {
+      for (Offset i = 0; i < at.arcs.degree; ++i) near.prefetch_row(target(at.arcs.first + i));
+      for_each_run(at,
+                   [&](RowId x, const ArcRange& run) { return x == at.from || !is_near(near, x) || visit(x, run); });
+    } else {
+      for (Offset i = 0; i < list.size; ++i) near.prefetch_row(list[i]);
+      for (Offset i = 0; i < list.size; ++i) {
+        const RowId x = list[i];
+        if (x == at.from || (i > 0 && list[i - 1] == x)) continue;
+        const ArcRange run = between(near, x);
+        if (run.degree > 0 && !visit(x, run)) return;
       }
-      return;
-    }
-    for (Offset i = 0; i < list.size && arc < end; ++i) {
-      const RowId x = list[i];
-      if (x == at.from || (i > 0 && list[i - 1] == x)) continue;
-      const ArcRange run = arcs.arcs_to({arc, end - arc}, x);
-      arc = run.first + run.degree;
-      if (run.degree > 0 && !visit(run)) return;
     }
   }
 
-  /// The same of every other arc of v that does not lead to t.
+  /// The same by both lists in turn, each skipping what the other lacks.
+  template <class Visit>
+  GS_DEV void merge(const Stand& at, Span<const RowId> list, const Visit& visit) const {
+    const Span<const RowId> own = arcs.targets(at.arcs);
+    for (Offset i = 0, j = 0; i < own.size && j < list.size;) {
+      const RowId x = own[i];
+      if (x < list[j]) {
+        i = skip(own, i, list[j]);
+      } else if (x > list[j]) {
+        j = skip(list, j, x);
+      } else {
+        const Offset first = i;
+        while (i < own.size && own[i] == x) ++i;
+        ++j;
+        if (x != at.from && !visit(x, ArcRange{at.arcs.first + first, i - first})) return;
+        while (j < list.size && list[j] == x) ++j;
+      }
+    }
+  }
+
+  /// The first place after `place` whose row is not below x, by leaps that double.
+  GS_DEV static Offset skip(Span<const RowId> rows, Offset place, RowId x) {
+    Offset leap = 1;
+    while (place + leap < rows.size && rows[place + leap] < x) place += leap, leap *= 2;
+    Search search(rows.subspan(place, place + leap < rows.size ? leap : rows.size - place), x);
+    search.finish();
+    return search.at - rows.data;
+  }
+
+  /// The same of v's other neighbours, but t.
   template <class Near, class Visit>
   GS_DEV void for_each_rest(const Stand& at, const Near& near, const Visit& visit) const {
-    const Offset end = at.arcs.first + at.arcs.degree;
-    for (Offset arc = at.arcs.first; arc < end;) {
-      const ArcRange run = run_at(arc, end);
-      const RowId x = target(arc);
-      if (x != at.from && !near(x) && !visit(run)) return;
-      arc += run.degree;
-    }
+    for_each_run(at, [&](RowId x, const ArcRange& run) { return x == at.from || is_near(near, x) || visit(x, run); });
   }
 
   /// Adds up what a difference of sums would lose.
@@ -217,36 +260,24 @@ struct SecondOrder {
     const double all = weight_of_all(at);
     if (all - others > kLeastShare * all) return all - others;
     double sum = 0;
-    for_each_rest(at, near, [&](const ArcRange& run) {
+    for_each_rest(at, near, [&](RowId, const ArcRange& run) {
       sum += weight(run);
       return true;
     });
     return sum;
   }
 
-  /// The target of arc `number` of the rest.
+  /// A draw from the rest by the first order's, or kNoRow where that misses too often.
   template <class Near>
-  GS_DEV RowId uniform_rest(const Stand& at, const Near& near, const ArcRange& run_back, Offset number) const {
-    Offset arc = at.arcs.first + number;  // as if there were no arcs back to t
-    for_each_near(at, near, [&](const ArcRange& run) {
-      const bool is_before = run.first - (run.first > run_back.first ? run_back.degree : 0) <= arc;
-      if (is_before) arc += run.degree;
-      return is_before;
-    });
-    return target(arc < run_back.first ? arc : arc + run_back.degree);
-  }
-
-  template <class Near>
-  GS_DEV RowId weighted_rest(std::uint64_t walk, std::uint32_t step, const Stand& at, const Near& near,
-                             double chosen) const {
+  GS_DEV RowId try_rest(std::uint64_t walk, std::uint32_t step, const Stand& at, const Near& near) const {
     for (int number = kWalkTries + 1; number <= 2 * kWalkTries; ++number) {
       const Philox4 bits = random(walk, step, number);
-      const RowId x = target(arcs.weigh(at.node, arcs.pick(at.node, bits.low()), bits.word[2]));
-      if (x != at.from && !near(x)) return x;
+      Offset arc = arcs.pick(at.node, bits.low());
+      if (!arcs.graph.arc_alias.empty()) arc = arcs.weigh(at.node, arc, bits.word[2]);
+      const RowId x = target(arc);
+      if (x != at.from && !is_near(near, x)) return x;
     }
-    Picked picked{chosen};
-    for_each_rest(at, near, [&](const ArcRange& run) { return pick(run, picked); });
-    return picked.row;
+    return kNoRow;
   }
 };
 

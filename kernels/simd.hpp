@@ -40,7 +40,7 @@ GS_DEV Vec load_any(const float* p) {
 GS_DEV Vec load_first(const float* p, int count) { return Vec(_mm512_maskz_loadu_ps(__mmask16((1 << count) - 1), p)); }
 #elif defined(__AVX__)
 GS_DEV Vec load_first(const float* p, int count) {
-  constexpr int kMask[2 * kLanes] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  static constexpr int kMask[2 * kLanes] = {-1, -1, -1, -1, -1, -1, -1, -1};
   return Vec(_mm256_maskload_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMask + kLanes - count))));
 }
 #else
@@ -90,7 +90,8 @@ GS_DEV Vec root(Vec v) {
 #endif
 }
 
-/// 1 / root, 0 of 0 and below the normal numbers; the estimate's error e becomes 1.5 e^2: below 1e-8, or 2e-7 without AVX-512.
+/// 1 / root, 0 of 0 and below the normal numbers; the estimate's error e becomes 1.5 e^2: below 1e-8, or 2e-7 without
+/// AVX-512.
 GS_DEV Vec inverse_root(Vec v) {
 #if defined(__AVX512F__)
   const Vec near = Vec(_mm512_maskz_rsqrt14_ps(0xFFFF, __m512(v)));
@@ -189,12 +190,21 @@ GS_DEV void weighted_block(const WeightedRows (&parts)[Parts], int column, const
     for (int v = 0; v < V; ++v) write(o, column + v * kLanes, acc[o][v]);
 }
 
+/// The block of the last `vectors` vectors, V at most.
+template <int V, int Parts, class Write>
+GS_DEV void last_weighted_block(const WeightedRows (&parts)[Parts], int column, int vectors, const Write& write) {
+  if constexpr (V > 0) {
+    if (vectors == V) return weighted_block<V>(parts, column, write);
+    last_weighted_block<V - 1>(parts, column, vectors, write);
+  }
+}
+
 template <int Parts, class Write>
 GS_DEV void weighted_sums(const WeightedRows (&parts)[Parts], int columns, const Write& write) {
   constexpr int kWide = kLanes == 16 ? 8 : 4;  // 2 x kWide accumulators: half of the vector registers
   int column = 0;
   for (; column + kWide * kLanes <= columns; column += kWide * kLanes) weighted_block<kWide>(parts, column, write);
-  for (; column < columns; column += kLanes) weighted_block<1>(parts, column, write);
+  last_weighted_block<kWide - 1>(parts, column, (columns - column) / kLanes, write);
 }
 
 // -------------------------------------------------------------------------------------------------- sigma and loss

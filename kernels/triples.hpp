@@ -55,7 +55,7 @@ inline constexpr bool kPaired = S == Score::complex || S == Score::rotate;
 template <Score S, class T>
 using Cell = std::conditional_t<kPaired<S>, Complex<T>, T>;
 template <Score S>
-inline constexpr int kParts = kPaired<S> ? 2 : 1;  // floats of a cell
+inline constexpr int kCellFloats = kPaired<S> ? 2 : 1;  // floats of a cell
 
 // ------------------------------------------------------------------------------------------------ numbers of one lane
 
@@ -75,7 +75,9 @@ using simd::magnitude, simd::signed_by, simd::root, simd::inverse_root, simd::ex
 template <Score S>
 GS_DEV Cell<S, float> turned(Cell<S, float> r) {
   if constexpr (S == Score::rotate) {
-    return {cosf(r.re), sinf(r.re)};
+    Complex<float> z;
+    sincosf(r.re, &z.im, &z.re);
+    return z;
   } else {
     return r;
   }
@@ -134,11 +136,11 @@ GS_DEV Cell<S, T> pull(Cell<S, T> q, Cell<S, T> e, T c) {
 
 /// Of a query's gradient g, that of the two cells it is made of.
 template <Score S, class T>
-struct Parts {
+struct QueryParts {
   Cell<S, T> entity, relation;
 };
 template <Score S, class T>
-GS_DEV Parts<S, T> parted(Cell<S, T> g, Cell<S, T> x, Cell<S, T> z, bool asks_head) {
+GS_DEV QueryParts<S, T> parted(Cell<S, T> g, Cell<S, T> x, Cell<S, T> z, bool asks_head) {
   if constexpr (S == Score::transe_l1 || S == Score::transe_l2) {
     return {g, asks_head ? T{} - g : g};
   } else if constexpr (S == Score::distmult) {

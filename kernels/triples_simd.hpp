@@ -48,7 +48,7 @@ inline constexpr int kQueryBlock = kLanes == 4 ? 2 : kLanes / 4, kEntityBlock = 
 template <Score S>
 GS_DEV Vec score_block(const float* const* q, const float* const* e, int dim) {
   constexpr int X = kQueryBlock, Y = kEntityBlock;
-  const int cells = dim / kParts<S>;
+  const int cells = dim / kCellFloats<S>;
   Wide acc[X * Y] = {};
   each_vector(cells, [&](auto columns) {
     Cell<S, Wide> left[X];

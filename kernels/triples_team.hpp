@@ -33,12 +33,12 @@ struct Slab {
   int cells;         // of a whole row
   int first, width;  // a multiple of kPack
 
-  static GS_HD int stride(int width) { return kParts<S> * width + kPack; }
+  static GS_HD int stride(int width) { return kCellFloats<S> * width + kPack; }
 
   /// staged(i) <- row_of(i), i < rows; the team meets before and after.
   template <class RowOf>
   GS_DEV void stage(const Team& team, float* staged, int rows, const RowOf& row_of) const {
-    const int floats = kParts<S> * width;
+    const int floats = kCellFloats<S> * width;
     for (int k = team.rank(); k < rows * floats; k += team.size()) {
       const int i = k / floats, at = k % floats, cell = first + at % width;
       staged[i * stride(width) + at] = cell < cells ? row_of(i)[at / width * cells + cell] : 0.0f;
@@ -97,10 +97,9 @@ struct Slab {
       }
     }
     GS_UNROLL
-    for (int a = 0; a < X; ++a)
-      GS_UNROLL
-      for (int b = 0; b < Y; ++b)
-        if (i + a < queries && j + b * step < entities) add(i + a, j + b * step, sum_of(acc[a][b]));
+    for (int a = 0; a < X; ++a) GS_UNROLL
+    for (int b = 0; b < Y; ++b)
+      if (i + a < queries && j + b * step < entities) add(i + a, j + b * step, sum_of(acc[a][b]));
   }
 };
 

@@ -55,7 +55,7 @@ class TripleTileProducts {
         shape_(batch.shape),
         tile_(tile),
         queries_(2 * tile.triples),
-        cells_(shape_.dim / kParts<S>),
+        cells_(shape_.dim / kCellFloats<S>),
         stride_(padded_stride(shape_.dim)),
         dense_stride_(Layout::dense_stride(shape_)) {
     const Layout at(shape_);
@@ -94,7 +94,7 @@ class TripleTileProducts {
   static constexpr int kSpare = 4;  // a block may read this many row pointers past the last
   static constexpr int kGroup = 4;  // queries
 
-  /// Where things stand in the scratch: row pointers, then floats.
+  /// Where things stand in the scratch: row pointers, then floats. It starts as zeros, and padding is left so.
   struct Layout {
     Offset floats, query, turned, query_step, step, dense, positive, total, bytes;
 
@@ -281,24 +281,30 @@ class TripleTileProducts {
     }
   }
 
-  /// The gradients of queries [a, a + A) by all negatives, and their share of the negatives'.
+  /// The gradients of queries [a, a + A) by all negatives, and their share of the negatives'. What the loop reads is
+  /// in locals: a store of a vector may change any member.
   template <int A>
-  GS_DEV void pull_group(int a) {
-    each_vector(cells_, [&](auto columns) {
+  GS_DEV void pull_group(int a) const {
+    const int cells = cells_, count = shape_.shared_negatives;
+    const float* const* const negatives = negatives_;
+    const float* coefficient[A];
+    for (int i = 0; i < A; ++i) coefficient[i] = dense(a + i);
+    each_vector(cells, [&](auto columns) {
       Cell<S, Wide> q[A], sum[A] = {};
-      for (int i = 0; i < A; ++i) q[i] = columns.template read<S>(query(a + i), cells_);
-      for (int s = 0; s < shape_.shared_negatives; ++s) {
-        const Cell<S, Wide> e = columns.template read<S>(negatives_[s], cells_);
+      for (int i = 0; i < A; ++i) q[i] = columns.template read<S>(query(a + i), cells);
+      float* step = negative_step(0);
+      for (int s = 0; s < count; ++s, step += stride_) {
+        const Cell<S, Wide> e = columns.template read<S>(negatives[s], cells);
         Cell<S, Wide> of_negative = {};
-        if (a > 0) of_negative = columns.template read<S>(negative_step(s), cells_);
+        if (a > 0) of_negative = columns.template read<S>(step, cells);
         for (int i = 0; i < A; ++i) {
-          const Cell<S, Wide> pulled = pull<S, Wide>(q[i], e, all(dense(a + i)[s]));
+          const Cell<S, Wide> pulled = pull<S, Wide>(q[i], e, all(coefficient[i][s]));
           of_negative = of_negative + pulled;
           sum[i] = sum[i] - pulled;
         }
-        columns.template write<S>(negative_step(s), cells_, of_negative);
+        columns.template write<S>(step, cells, of_negative);
       }
-      for (int i = 0; i < A; ++i) columns.template write<S>(query_step(a + i), cells_, sum[i]);
+      for (int i = 0; i < A; ++i) columns.template write<S>(query_step(a + i), cells, sum[i]);
     });
   }
 
@@ -313,7 +319,7 @@ class TripleTileProducts {
         const Cell<S, Wide> q = read(query(a)), answer = read(row(i, side.answer));
         const Wide coefficient = all(positive_[a]);
         const Cell<S, Wide> x = read(row(i, side.entity)), z = read(turned_relation(a, side));
-        const Parts<S, Wide> parts =
+        const QueryParts<S, Wide> parts =
             parted<S, Wide>(read(query_step(a)) + pull<S, Wide>(answer, q, coefficient), x, z, side.asks_head);
         sums[side.answer] = sums[side.answer] + pull<S, Wide>(q, answer, coefficient);
         sums[side.entity] = sums[side.entity] + parts.entity;
@@ -341,9 +347,8 @@ class TripleTileProducts {
       float rate = in_place ? -batch_.learning_rate : 1.0f;
       if (adapts) rate /= std::sqrt(batch_.squares[id(place)]) + batch_.epsilon;
       float* const row = in_place ? rows_[place] : batch_.gradients.contexts.row(id(place));
-      each_vector(shape_.dim, [&](auto columns) {
-        columns.write(row, columns.read(row) + rate * columns.read(step(place)));
-      });
+      each_vector(shape_.dim,
+                  [&](auto columns) { columns.write(row, columns.read(row) + rate * columns.read(step(place))); });
     });
   }
 

@@ -36,7 +36,7 @@ class TripleTileProducts {
   /// Bytes for the widest slab within `limit`. Throws usage where not even the narrowest fits.
   static Offset scratch_bytes(const TripleShape& shape, Offset limit) {
     const Offset fixed = fixed_floats(shape), rows = staged_rows(shape);
-    const int cells = shape.dim / kParts<S>, widest = (cells + kPack - 1) / kPack * kPack;
+    const int cells = shape.dim / kCellFloats<S>, widest = (cells + kPack - 1) / kPack * kPack;
     int width = kNarrowest;
     const auto bytes = [&](int of) { return 4 * (fixed + rows * Slab<S>::stride(of)); };
     if (bytes(width) > limit)
@@ -56,7 +56,7 @@ class TripleTileProducts {
     factor_ = losses_ + kLossFloats;
     staged_ = reinterpret_cast<float*>(team.scratch) + fixed_floats(shape_);
     const int floats = int((scratch_bytes / 4 - fixed_floats(shape_)) / staged_rows(shape_));
-    slab_ = {shape_.dim / kParts<S>, kNotStaged, (floats - kPack) / kParts<S>};
+    slab_ = {shape_.dim / kCellFloats<S>, kNotStaged, (floats - kPack) / kCellFloats<S>};
   }
 
   GS_DEV TileResult train(Offset) {
@@ -91,9 +91,9 @@ class TripleTileProducts {
   }
 
  private:
-  static constexpr int kLossFloats = 1024;                    // one a thread of the largest team
-  static constexpr int kNarrowest = 16 / kParts<S>;           // cells of the narrowest slab
-  static constexpr int kNegatives = kPaired<S> ? 2 : 4;       // that a thread sums at once
+  static constexpr int kLossFloats = 1024;                // one a thread of the largest team
+  static constexpr int kNarrowest = 16 / kCellFloats<S>;  // cells of the narrowest slab
+  static constexpr int kNegatives = kPaired<S> ? 2 : 4;   // that a thread sums at once
   static constexpr int kNotStaged = -1;
 
   /// A multiple of a pack.
@@ -204,8 +204,7 @@ class TripleTileProducts {
     });
     const float largest = from_ordered(lanes.most(count, [&](int s) { return ordered(n[s]); }));
     QueryLoss<L, float> loss(shape_, positive, largest);
-    if (loss.weighs())
-      loss.weigh(lanes.sum(count, [&](float sum, int s) { return sum + loss.weight_term(n[s]); }));
+    if (loss.weighs()) loss.weigh(lanes.sum(count, [&](float sum, int s) { return sum + loss.weight_term(n[s]); }));
     if (L == TripleLoss::softmax)
       loss.total(lanes.sum(count, [&](float sum, int s) { return sum + loss.share_term(n[s]); }));
     const float losses = lanes.sum(count, [&](float sum, int s) { return sum + loss.negative(n[s]).loss; });
@@ -232,9 +231,8 @@ class TripleTileProducts {
     team_.sync();
     if (!adapts) return;
     each_slab([&] {
-      each_gradient([&](int place, int, Cell<S, Pack4> gradient, float) {
-        add_to(&factor_[place], sum_of(squared(gradient)));
-      });
+      each_gradient(
+          [&](int place, int, Cell<S, Pack4> gradient, float) { add_to(&factor_[place], sum_of(squared(gradient))); });
     });
     team_.sync();
     for (int p = team_.rank(); p < tile_places(shape_); p += team_.size())
@@ -282,37 +280,32 @@ class TripleTileProducts {
     for (int s = 0; s < shape_.shared_negatives; ++s) {
       const Cell<S, Pack4> e = slab_.read(staged(first_negative() + s), pack);
       GS_UNROLL
-      for (int k = 0; k < 2; ++k)
-        of_query[k] = of_query[k] + pull<S, Pack4>(e, q[k], all(dense(2 * i + k)[s]));
+      for (int k = 0; k < 2; ++k) of_query[k] = of_query[k] + pull<S, Pack4>(e, q[k], all(dense(2 * i + k)[s]));
     }
     const auto row = [&](Part part) { return slab_.read(staged(place_of(i, part)), pack); };
-    const auto relation_gradient = [&](Part part, Cell<S, Pack4> g) {
+    const auto give = [&](Part part, Cell<S, Pack4> gradient) {
       float loss = 0;
-      const Cell<S, Pack4> z = row(part);
-      g = unturned<S, Pack4>(g, z);
-      if (S != Score::rotate) loss = sum_of(regularize<Pack4>(shape_, z, g));
-      take(place_of(i, part), pack, g, loss);
+      if (S != Score::rotate || part == kHead || part == kTail)
+        loss = sum_of(regularize<Pack4>(shape_, row(part), gradient));
+      take(place_of(i, part), pack, gradient, loss);
     };
-    const Cell<S, Pack4> head = row(kHead), tail = row(kTail);
-    const Pack4 c[2] = {all(positive_[2 * i]), all(positive_[2 * i + 1])};
     const bool reciprocal = shape_.reciprocal > 0;
-    const Cell<S, Pack4> z = row(kRelation), back = reciprocal ? row(kReciprocal) : z;
-    const Parts<S, Pack4> asked_tail =
+    const Pack4 c[2] = {all(positive_[2 * i]), all(positive_[2 * i + 1])};
+    const Cell<S, Pack4> head = row(kHead), tail = row(kTail);
+    const Cell<S, Pack4> z = row(kRelation), back = row(reciprocal ? kReciprocal : kRelation);
+    const QueryParts<S, Pack4> of_tail_query =
         parted<S, Pack4>(of_query[0] + pull<S, Pack4>(tail, q[0], c[0]), head, z, false);
-    const Parts<S, Pack4> asked_head =
+    const QueryParts<S, Pack4> of_head_query =
         parted<S, Pack4>(of_query[1] + pull<S, Pack4>(head, q[1], c[1]), tail, back, !reciprocal);
-    if (reciprocal) {
-      relation_gradient(kRelation, asked_tail.relation);
-      relation_gradient(kReciprocal, asked_head.relation);
-    } else {
-      relation_gradient(kRelation, asked_tail.relation + asked_head.relation);
-    }
-    Cell<S, Pack4> of_head = asked_tail.entity + pull<S, Pack4>(q[1], head, c[1]);
-    Cell<S, Pack4> of_tail = asked_head.entity + pull<S, Pack4>(q[0], tail, c[0]);
-    const float head_loss = sum_of(regularize<Pack4>(shape_, head, of_head));
-    const float tail_loss = sum_of(regularize<Pack4>(shape_, tail, of_tail));
-    take(place_of(i, kHead), pack, of_head, head_loss);
-    take(place_of(i, kTail), pack, of_tail, tail_loss);
+    give(kTail, of_head_query.entity + pull<S, Pack4>(q[0], tail, c[0]));
+    Cell<S, Pack4> of_relation = unturned<S, Pack4>(of_tail_query.relation, z);
+    const Cell<S, Pack4> of_back = unturned<S, Pack4>(of_head_query.relation, back);
+    if (reciprocal)
+      give(kReciprocal, of_back);
+    else
+      of_relation = of_relation + of_back;
+    give(kRelation, of_relation);
+    give(kHead, of_tail_query.entity + pull<S, Pack4>(q[1], head, c[1]));
   }
 
   const Team& team_;

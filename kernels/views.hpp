@@ -51,9 +51,10 @@ struct WalkGraph {
   Span<const double> weight_sums{};  ///< [n] over a node's arcs, where there are weights
 
   GS_HD bool second_order() const { return return_bias != 1 || out_bias != 1; }
+  GS_HD bool takes_near() const { return out_bias <= 1; }  ///< neighbours of t are the likelier ones
 };
 
-inline constexpr int kWalkTries = 16;  ///< proposals of a second-order step before it is drawn exactly
+inline constexpr int kWalkTries = 32;  ///< proposals of a second-order step before it is drawn exactly
 
 /// Walks of an epoch: first .. first + count, or the chosen ones. In each pass of n walks every node starts one, in a
 /// seeded order.
@@ -142,7 +143,8 @@ GS_HD constexpr bool is_distance(Score score) {
   return score == Score::transe_l1 || score == Score::transe_l2 || score == Score::rotate;
 }
 
-/// Of a positive's score p and its negatives' scores n_s, each of weight w_s = k / s, or k softmax(adversarial n)_s:
+/// Of a positive's score p and its unmasked negatives' scores n_s, each of weight w_s = k / s (s: all that the tile
+/// shares), or k softmax(adversarial n)_s:
 enum class TripleLoss : int {
   logistic,  ///< -log sigma(margin + p) - sum of w_s log sigma(-margin - n_s)
   margin,    ///< sum of w_s max(0, margin - p + n_s)
@@ -241,6 +243,23 @@ struct Walker {
   Offset walk = 0;  ///< of the epoch; keys its draws
   RowId local_row = 0;
   std::uint32_t step = 0;  ///< the place in the walk that it moves to: 1 .. l - 1
+  // Of walks of second order:
+  RowId from = kNoRow;            ///< t, a global row; kNoRow: the walk starts here
+  std::uint32_t from_degree = 0;  ///< t's arcs, or the most that fit
+};
+
+/// What a walker of second order does next, as far as its node's owner knows: it goes to the first of its asked rows
+/// that is a neighbour of t (of WalkGraph::takes_near(); else: that is none), or else to `next`.
+struct Move {
+  RowId next = kNoRow;       ///< kNoRow: no arc leads on, or
+  std::uint32_t degree = 0;  ///< of its node, or the most that fit
+  std::uint16_t asked = 0;
+  bool is_open = false;  ///< draw_moves draws it
+};
+
+/// Has the node an arc to this global row?
+struct ArcQuestion {
+  RowId local_row = 0, target = 0;
 };
 
 enum class RowType : int { fp32, fp16, bf16 };

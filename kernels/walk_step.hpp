@@ -11,17 +11,30 @@ struct ArcRange {
   Offset first, degree;
 };
 
-/// Where x stands, or would, among `count` sorted rows: the first that is not below it.
-GS_DEV Offset lower_bound_of(const RowId* rows, Offset count, RowId x) {
-  Offset first = 0;
-  while (count > 0) {
-    const Offset half = count / 2;
-    const bool below_x = rows[first + half] < x;
-    first = below_x ? first + half + 1 : first;
-    count = below_x ? count - half - 1 : half;
+/// A binary search in sorted rows, step by step, so that many can wait for memory together. Ends at the first row that
+/// is not below the one sought.
+struct Search {
+  const RowId *at, *end;
+  Offset left;  // rows that it may still be among, from `at` on
+  RowId row;
+
+  GS_DEV Search(Span<const RowId> rows, RowId sought)
+      : at(rows.data), end(rows.data + rows.size), left(rows.size), row(sought) {
+    prefetch(at + left / 2);
   }
-  return first;
-}
+  GS_DEV void step() {
+    const Offset half = left / 2;
+    const bool is_below = at[half] < row;
+    at = is_below ? at + half + 1 : at;
+    left = is_below ? left - half - 1 : half;
+    prefetch(at + left / 2);
+  }
+  GS_DEV void finish() {
+    while (left > 0) step();
+  }
+  /// Of a finished one.
+  GS_DEV bool found() const { return at < end && *at == row; }
+};
 
 /// Draws arcs in two stages, so that a flock's reads of one are on their way while the others' are asked for.
 struct ArcDraw {
@@ -37,13 +50,18 @@ struct ArcDraw {
     return {first_arc(node), degree == kManyArcs ? graph.offsets[node + 1] - graph.offsets[node] : Offset(degree)};
   }
 
-  /// Those of a node's arcs that lead to x. Its targets are sorted.
+  GS_DEV Span<const RowId> targets(const ArcRange& range) const { return {&graph.targets[range.first], range.degree}; }
+
+  /// Those of a node's arcs that lead to the row that a finished search of its targets sought.
+  GS_DEV ArcRange found(const Search& search) const {
+    const RowId* last = search.at;
+    while (last < search.end && *last == search.row) ++last;
+    return {search.at - graph.targets.data, last - search.at};
+  }
   GS_DEV ArcRange arcs_to(const ArcRange& range, RowId x) const {
-    const RowId* targets = &graph.targets[range.first];
-    const Offset first = lower_bound_of(targets, range.degree, x);
-    Offset count = 0;
-    while (first + count < range.degree && targets[first + count] == x) ++count;
-    return {range.first + first, count};
+    Search search(targets(range), x);
+    search.finish();
+    return found(search);
   }
 
   /// A uniform arc of `node`, or -1 where it has none; what it leads to is on its way from memory.

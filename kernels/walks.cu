@@ -78,6 +78,7 @@ struct MakeSecondOrderWalks {
     std::uint64_t coin;
     RowId next;
     bool goes;
+    Search search{{}, kNoRow};
   };
 
   GS_DEV void operator()(Offset first, int count) const {
@@ -102,7 +103,11 @@ struct MakeSecondOrderWalks {
       int asks = 0;
       for (int i = 0; i < count; ++i)
         if (judge(travellers[walking[i]])) asking[asks++] = walking[i];
-      for (int i = 0; i < asks; ++i) ask(travellers[asking[i]]);
+      for (int i = 0; i < asks; ++i) {
+        Traveller& w = travellers[asking[i]];
+        w.search = NearHere{order.arcs, w.at}.search(w.next);
+      }
+      finish(travellers, asking, asks, [&](Traveller& w) { w.goes = w.search.found() == order.arcs.graph.takes_near(); });
       for (int i = 0; i < count; ++i) choose(travellers[walking[i]]);
     }
   }
@@ -124,6 +129,7 @@ struct MakeSecondOrderWalks {
 
   GS_DEV void draw_arcs(Traveller* travellers, const int* walking, int count) const {
     const ArcDraw& arcs = order.arcs;
+    begin(travellers, walking, count);
     std::uint64_t walk[kFlock], bits[kFlock];
     std::uint32_t key[kFlock], arc_coin[kFlock];
     for (int i = 0; i < count; ++i) {
@@ -139,7 +145,6 @@ struct MakeSecondOrderWalks {
     for (int i = 0; i < count; ++i) {
       Traveller& w = travellers[walking[i]];
       w.coin = coin[i];
-      if (w.number == 0) begin(w);
       w.arc = arcs.pick(w.at.node, bits[i]);
     }
     if (arcs.graph.arc_alias.empty()) return;
@@ -149,10 +154,43 @@ struct MakeSecondOrderWalks {
     }
   }
 
-  GS_DEV void begin(Traveller& w) const {
-    w.at.arcs = order.arcs.arcs(w.at.node);
-    w.chances = w.at.from == kNoRow || w.at.arcs.degree < 2 ? SecondOrder::kCertain
-                                                            : order.chances(w.at, NearHere{order.arcs, w.at.from});
+  /// What the tries of a step depend on.
+  GS_DEV void begin(Traveller* travellers, const int* walking, int count) const {
+    int searching[kFlock], searches = 0;
+    for (int i = 0; i < count; ++i) {
+      Traveller& w = travellers[walking[i]];
+      if (w.number > 0) continue;
+      w.at.from_degree = w.at.arcs.degree;
+      w.at.arcs = order.arcs.arcs(w.at.node);
+      w.chances = SecondOrder::kCertain;
+      if (w.at.from == kNoRow || w.at.arcs.degree < 2) continue;
+      if (order.excess > 0) {
+        w.search = NearHere{order.arcs, w.at}.search_between(w.at.from);
+        searching[searches++] = walking[i];
+      } else {
+        w.chances = order.chances(w.at, {});
+      }
+    }
+    finish(travellers, searching, searches,
+           [&](Traveller& w) { w.chances = order.chances(w.at, order.arcs.found(w.search)); });
+  }
+
+  /// Every search takes a step in turn; done(w) once w's ends.
+  template <class Done>
+  GS_DEV static void finish(Traveller* travellers, int* searching, int count, const Done& done) {
+    while (count > 0) {
+      int still = 0;
+      for (int i = 0; i < count; ++i) {
+        Traveller& w = travellers[searching[i]];
+        if (w.search.left > 0) w.search.step();
+        if (w.search.left > 0) {
+          searching[still++] = searching[i];
+        } else {
+          done(w);
+        }
+      }
+      count = still;
+    }
   }
 
   /// Whether the walker goes; true where that takes a test of whether t knows the target, which is then underway.
@@ -161,16 +199,14 @@ struct MakeSecondOrderWalks {
     w.next = w.arc < 0 ? kNoRow : w.coin < w.chances.excess ? w.at.from : graph.targets[w.arc];
     w.goes = w.arc < 0 || w.coin < w.chances.excess || w.coin <= (w.next == w.at.from ? w.chances.back : w.chances.low);
     if (w.goes || w.next == w.at.from) return false;
-    prefetch(&graph.arcs[w.next]);
+    if (!NearHere{order.arcs, w.at}.is_short(w.at.from_degree)) prefetch(&graph.arcs[w.next]);
     return true;
   }
 
-  GS_DEV void ask(Traveller& w) const { w.goes = NearHere{order.arcs, w.at.from}(w.next) == order.takes_near; }
-
   /// After the last try.
   GS_DEV void choose(Traveller& w) const {
-    if (w.goes || ++w.number < SecondOrder::tries(w.at.arcs)) return;
-    w.next = order.choose(w.walk, std::uint32_t(w.step), w.at, NearHere{order.arcs, w.at.from});
+    if (w.goes || ++w.number < SecondOrder::tries(w.at)) return;
+    w.next = order.choose(w.walk, std::uint32_t(w.step), w.at, NearHere{order.arcs, w.at});
     w.goes = true;
   }
 };

@@ -180,7 +180,7 @@ TEST(Ranks, OfAConstantModelAreTheMeanAndOfAPerfectOneAreOne) {
 
 TEST(Ranks, OfARandomModelHaveTheirHitsByChance) {
   const TripleTables tables(Score::distmult, 1000, 1, 16, false, false, 10);
-  const RankReport report = mean_ranks(Ranked(tables.model, random_triples(3000, 1000, 1, 11), nothing_known).ranks);
+  const RankingReport report = mean_ranks(Ranked(tables.model, random_triples(3000, 1000, 1, 11), nothing_known).ranks);
 
   EXPECT_NEAR(report.raw.both.hits_at_10, 0.01, 0.005);  // 6000 queries: 3.9 standard deviations
   EXPECT_NEAR(report.raw.both.mean_rank, 500.5, 15);
@@ -199,7 +199,7 @@ TEST(Ranks, NanIsBehindEveryNumberAndIsCounted) {
   EXPECT_EQ(ranks.tails[0].raw.rank(), 1);
   EXPECT_EQ(ranks.tails[1].raw.rank(), 5);       // behind the other NaN, too
   EXPECT_EQ(ranks.tails[1].filtered.rank(), 3);  // rows 1 and 2 are known
-  EXPECT_EQ(ranks.heads[1].raw.rank(), 3);       // a NaN query: nobody has a score
+  EXPECT_EQ(ranks.heads[1].raw.rank(), 5);       // nobody has a score
   EXPECT_EQ(ranks.nan_answers, 2);
   EXPECT_EQ(ranks.nan_scores, 2 + 2 + 2 + 5);
 }
@@ -286,7 +286,7 @@ TEST(SampledRanks, EndWhereEveryEntityIsKnown) {
       test.heads.push_back(head), test.relations.push_back(0), test.tails.push_back(tail);
   const KnownAnswers known = known_of(test);
 
-  const RankReport report = mean_ranks(Ranked(line.model, test, known.lookup(), sampled(1000)).ranks);
+  const RankingReport report = mean_ranks(Ranked(line.model, test, known.lookup(), sampled(1000)).ranks);
 
   EXPECT_EQ(report.filtered.both.mean_rank, 1);
   EXPECT_GT(report.raw.both.mean_rank, 1);
@@ -320,7 +320,7 @@ TEST(MeanRanks, AreTheirDefinitions) {
   ranked.heads = {{{3, 0}, {1, 0}}, {{9, 1}, {9, 0}}};  // raw 4, 10.5; filtered 2, 10
   ranked.tails = {{{0, 0}, {0, 0}}, {{0, 1}, {0, 1}}};  // 1, 1.5
 
-  const RankReport report = mean_ranks(ranked, 1, 100);
+  const RankingReport report = mean_ranks(ranked, 1, 100);
 
   EXPECT_EQ(report.triples, 3);
   EXPECT_EQ(report.filtered.head.queries, 3);
@@ -338,8 +338,8 @@ TEST(MeanRanks, AreTheirDefinitions) {
 
 class RankPairs : public InFolder {
  protected:
-  RankReport rank(const NamedVectors& vectors, Metric metric, const std::string& test, RankFiles files = {},
-                  const RankOptions& options = {}) const {
+  RankingReport rank(const NamedVectors& vectors, Metric metric, const std::string& test, RankFiles files = {},
+                     const RankOptions& options = {}) const {
     const Embeddings embeddings = make_embeddings(folder_, vectors);
     files.test = make("test", test);
     MemoryLedger ledger{Device{}};
@@ -391,14 +391,14 @@ TEST_F(RankPairs, UnseenNamesAreCountedNamedAndTreatedAsAsked) {
   worst.unseen_worst = true;
   testing::internal::CaptureStderr();
 
-  const RankReport left_out = rank(vectors_, Metric::dot, "q far\nq zeta\neta zeta\n");
+  const RankingReport left_out = rank(vectors_, Metric::dot, "q far\nq zeta\neta zeta\n");
 
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_SAYS(log, "2 of 3 pairs have a name without a row and are left out: nodes zeta, eta");
   EXPECT_EQ(left_out.triples, 1);
   EXPECT_EQ(left_out.unseen_triples, 2);
   EXPECT_EQ(left_out.filtered.tail.mean_rank, 1);
-  const RankReport last = rank(vectors_, Metric::dot, "q far\nq zeta\neta zeta\n", worst);
+  const RankingReport last = rank(vectors_, Metric::dot, "q far\nq zeta\neta zeta\n", worst);
   EXPECT_EQ(last.triples, 3);
   EXPECT_EQ(last.filtered.tail.mean_rank, (1 + 5 + 5) / 3.0);
 }

@@ -46,27 +46,29 @@ Triples list_of(const std::vector<Triple>& triples) {
   return list;
 }
 
-/// What one side of the view holds, as (entity, relation, row); fails unless each entity's ascend by (relation, row).
+/// What one side of the view holds, as (entity, relation, row); fails unless they ascend.
 std::set<Triple> side_of(Span<const Offset> offsets, Span<const RowId> relations, Span<const RowId> rows) {
   std::set<Triple> found;
   EXPECT_EQ(offsets.size, kEntities + 1);
   EXPECT_EQ(offsets[offsets.size - 1], rows.size);
   EXPECT_EQ(relations.size, rows.size);
+  Triple before{};
   for (RowId entity = 0; entity < kEntities; ++entity)
     for (Offset i = offsets[entity]; i < offsets[entity + 1]; ++i) {
-      if (i > offsets[entity]) EXPECT_LT(std::pair(relations[i - 1], rows[i - 1]), std::pair(relations[i], rows[i]));
-      found.insert({entity, relations[i], rows[i]});
+      const Triple triple{entity, relations[i], rows[i]};
+      EXPECT_TRUE(i == 0 || before < triple) << "place " << i;
+      found.insert(before = triple);
     }
   return found;
 }
 
 TEST(TripleIndex, KnowsExactlyTheTriplesOfGraphAndLists) {
-  const auto train = random_triples(500, 1), valid = random_triples(60, 2);
-  auto test = random_triples(60, 3);
+  const std::vector<Triple> train = random_triples(500, 1), valid = random_triples(60, 2);
+  std::vector<Triple> test = random_triples(60, 3);
   test.insert(test.end(), train.begin(), train.begin() + 20);  // leaks, and repeats
   test.insert(test.end(), valid.begin(), valid.begin() + 20);
   std::set<Triple> expected, swapped;
-  for (const auto* list : {&train, &valid, &test}) expected.insert(list->begin(), list->end());
+  for (const auto& list : {train, valid, test}) expected.insert(list.begin(), list.end());
   for (const auto& [head, relation, tail] : expected) swapped.insert({tail, relation, head});
   const BuiltGraph graph = graph_of_triples(train);
   const Triples valid_list = list_of(valid), test_list = list_of(test);

@@ -152,7 +152,7 @@ TEST_F(TripleFiles, AreCutLikeEdgeLists) {
 
   EXPECT_EQ(read_out("# comment\n\nNew York\tlies in\tU, S").triples, expected);
   EXPECT_EQ(read_out("New York , lies in,\"U, S\"\r\n").triples, expected);
-  EXPECT_EQ(read_out("  a   r\tb  \n").triples, (std::vector<NamedTriple>{{"a", "r", "b"}}));
+  EXPECT_EQ(read_out("  a   r  b  \n").triples, (std::vector<NamedTriple>{{"a", "r", "b"}}));
   EXPECT_EQ(read_out(gzipped("New York\tlies in\tU, S\n")).triples, expected);
 }
 

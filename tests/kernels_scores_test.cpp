@@ -35,8 +35,8 @@ struct Case {
         vectors(on, query_count * padded_stride(dim), 0.0f) {
     shape.score = score, shape.dim = dim, shape.reciprocal = reciprocal;
     for (Offset i = 0; i < query_count; ++i)
-      queries.push_back({RowId(shuffled(std::uint64_t(i % kEntities), kEntities, 9)), RowId(i % (kRelations / 2)),
-                         i % 2 == 1});
+      queries.push_back(
+          {RowId(shuffled(std::uint64_t(i % kEntities), kEntities, 9)), RowId(i % (kRelations / 2)), i % 2 == 1});
   }
 
   Rows<float> rows_of(const Values<float>& values) const {
@@ -119,7 +119,6 @@ TEST_P(ScoredRows, HaveTheSameBitsWhereverAPairStands) {
 }
 
 TEST_P(ScoredRows, OfEntitiesPackedWithoutPaddingAreTheSame) {
-  if (GetParam() == Backend::cuda) GTEST_SKIP() << "rows of any stride are the CPU's";
   TestDevice on(GetParam(), 2);
   for (const Score score : kScores)
     for (const int dim : kDims) {

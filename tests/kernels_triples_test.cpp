@@ -33,9 +33,9 @@ void each_shape(const Body& body) {
             shape.score = score, shape.loss = loss, shape.margin = 0.75f;
             shape.adversarial = adversarial, shape.reciprocal = reciprocal;
             shape.l2 = regularizer.l2, shape.n3 = regularizer.n3;
-            SCOPED_TRACE(testing::Message() << "score " << int(score) << ", loss " << int(loss) << ", adversarial "
-                                            << adversarial << ", reciprocal " << reciprocal << ", l2 "
-                                            << regularizer.l2 << ", n3 " << regularizer.n3);
+            SCOPED_TRACE(testing::Message()
+                         << "score " << int(score) << ", loss " << int(loss) << ", adversarial " << adversarial
+                         << ", reciprocal " << reciprocal << ", l2 " << regularizer.l2 << ", n3 " << regularizer.n3);
             body(shape, variant++);
           }
 }

@@ -112,7 +112,9 @@ TEST_P(Tables, OfRotateKeepPhasesInHalfOfARelationsColumns) {
   for (Offset row = 0; row < 14; ++row)
     for (int c = 0; c < 20; ++c) {
       const float value = values[std::size_t(row * model.centres().stride + c)];
-      if (c >= 10) ASSERT_EQ(value, 0) << row;
+      if (c >= 10) {
+        ASSERT_EQ(value, 0) << row;
+      }
       largest = std::max(largest, std::abs(value));
     }
   EXPECT_GT(largest, 2.5f) << "phases go round the circle";

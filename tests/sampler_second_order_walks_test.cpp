@@ -131,6 +131,87 @@ TEST_P(SecondOrderWalks, ReadDegreesBeyondThePackedOnes) {
   EXPECT_EQ(nodes.host(), walks_of(on, graph, {9, 1, 0, 200, 9}, rule));
 }
 
+/// The step of every walker at `at`, come from `from`, by the parts that hold these: row r lies in part r % parts.
+std::vector<RowId> moves_over_parts(TestDevice& on, const std::vector<WalkTopology>& parts,
+                                    const kernels::WalkBatch& batch, const std::vector<kernels::Walker>& walkers) {
+  const kernels::Ops& ops = on.ops;
+  const auto count = RowId(parts.size());
+  std::vector<RowId> next(walkers.size(), kNoRow);
+  for (RowId part = 0; part < count; ++part) {
+    std::vector<std::size_t> here, open;
+    std::vector<kernels::Walker> list;
+    for (std::size_t i = 0; i < walkers.size(); ++i) {
+      if (walkers[i].local_row % count != part) continue;
+      here.push_back(i), list.push_back(walkers[i]);
+      list.back().local_row /= count;
+    }
+    Values<kernels::Walker> walkers_here(on, list);
+    Values<kernels::Move> moves(on, Offset(here.size()), {});
+    Values<RowId> asked(on, Offset(here.size()) * kernels::kWalkTries, kNoRow);
+    ops.propose_moves(parts[part].view(), batch, walkers_here.span(), moves.span(), asked.span(), on.exec);
+    const std::vector<kernels::Move> proposed = moves.host();
+    const std::vector<RowId> rows = asked.host();
+    std::vector<kernels::Walker> open_walkers;
+    std::vector<Offset> lists;
+    std::vector<RowId> listed;
+    for (std::size_t k = 0; k < here.size(); ++k) {
+      const kernels::Walker& walker = list[k];
+      next[here[k]] = proposed[k].next;
+      bool is_open = proposed[k].is_open;
+      if (walker.from == kNoRow) continue;
+      std::vector<kernels::ArcQuestion> questions;
+      for (std::size_t a = 0; a < proposed[k].asked; ++a)
+        questions.push_back({walker.from / count, rows[k * kernels::kWalkTries + a]});
+      const kernels::WalkGraph& from_graph = parts[walker.from % count].view();
+      Values<kernels::ArcQuestion> asks(on, questions);
+      Values<std::uint8_t> found(on, Offset(questions.size()), std::uint8_t(7));
+      ops.find_arcs(from_graph, asks.span(), found.span(), on.exec);
+      const std::vector<std::uint8_t> answers = found.host();
+      for (std::size_t a = questions.size(); a-- > 0;)
+        if ((answers[a] == 1) == from_graph.takes_near()) next[here[k]] = questions[a].target, is_open = false;
+      if (!is_open) continue;
+      open.push_back(here[k]), open_walkers.push_back(walker);
+      const Offset first = from_graph.offsets[walker.from / count], last = from_graph.offsets[walker.from / count + 1];
+      lists.push_back(Offset(listed.size())), lists.push_back(last - first);
+      listed.insert(listed.end(), from_graph.targets.data + first, from_graph.targets.data + last);
+    }
+    Values<kernels::Walker> drawn_walkers(on, open_walkers);
+    Values<Offset> drawn_lists(on, lists);
+    Values<RowId> all_listed(on, listed), drawn(on, Offset(open.size()), kNoRow);
+    ops.draw_moves(parts[part].view(), batch, drawn_walkers.span(), drawn_lists.span(), all_listed.span(), drawn.span(),
+                   on.exec);
+    const std::vector<RowId> exact = drawn.host();
+    for (std::size_t k = 0; k < open.size(); ++k) next[open[k]] = exact[k];
+  }
+  return next;
+}
+
+TEST_P(SecondOrderWalks, OverPartsAreThoseOnTheWholeGraph) {
+  if (GetParam() == Backend::cuda) GTEST_SKIP() << "reads the graph from the host; see PartitionedTopology's tests";
+  TestDevice on(GetParam());
+  const SmallGraph graph = directed_multigraph(true);
+  const kernels::WalkBatch batch{5, 2, 0, 300, 9};
+  for (const auto& [p, q] : {std::pair{0.25, 4.0}, {1e6, 1e-6}, {1, 1e6}}) {
+    const WalkRule rule{true, float(1 / p), float(1 / q)};
+    const std::vector<RowId> whole = walks_of(on, graph, batch, rule);
+    std::vector<WalkTopology> parts;
+    for (const RowId part : {0, 1}) parts.emplace_back(part_of(graph, part, 2).csr(), rule, on.exec);
+    std::vector<kernels::Walker> walkers;
+    std::vector<RowId> wanted;
+    for (std::size_t walk = 0; walk < 300; ++walk)
+      for (std::uint32_t step = 1; step < 9; ++step) {
+        const RowId* at = &whole[walk * 9 + step - 1];
+        if (*at == kNoRow) break;
+        const RowId from = step > 1 ? at[-1] : kNoRow;
+        walkers.push_back(
+            {Offset(walk), *at, step, from, from == kNoRow ? 0 : std::uint32_t(graph.csr().degree(from))});
+        wanted.push_back(at[1]);
+      }
+
+    EXPECT_EQ(moves_over_parts(on, parts, batch, walkers), wanted) << "p " << p << ", q " << q;
+  }
+}
+
 TEST_P(SecondOrderWalks, HoldWhatIsPredicted) {
   const SmallGraph graph = random_graph(50, 600, true, 8);
   for (const WalkRule& rule : {WalkRule{false}, {true}, {false, 4, 1}, {true, 1, 4}}) {

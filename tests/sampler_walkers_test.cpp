@@ -14,20 +14,6 @@ std::vector<RowId> walks_of(TestDevice& on, const SmallGraph& graph, const kerne
   return nodes.host();
 }
 
-/// The arcs of rows part, part + parts ... as local rows 0, 1 ..., with global targets.
-SmallGraph part_of(const SmallGraph& graph, RowId part, RowId parts) {
-  SmallGraph local;
-  local.offsets = {0};
-  for (std::size_t row = part; row + 1 < graph.offsets.size(); row += parts) {
-    for (Offset arc = graph.offsets[row]; arc < graph.offsets[row + 1]; ++arc) {
-      local.targets.push_back(graph.targets[std::size_t(arc)]);
-      if (!graph.weights.empty()) local.weights.push_back(graph.weights[std::size_t(arc)]);
-    }
-    local.offsets.push_back(Offset(local.targets.size()));
-  }
-  return local;
-}
-
 /// The batch's walks, every step taken by the part that holds the walker's node.
 std::vector<RowId> walks_over_parts(TestDevice& on, const SmallGraph& graph, const kernels::WalkBatch& batch,
                                     bool weighted, RowId parts) {

@@ -72,7 +72,7 @@ struct Rank {
     fill(step->batch.nodes()), fill(step->batch.negatives());
     for (Offset i = 1; c.dense_rows > 0 && i < step->batch.nodes().size; i += 3)
       step->batch.nodes()[i] %= RowId(c.dense_rows);  // as the relations of triples
-    if (walks > 0) step->batch.nodes()[4] = kNoRow;  // a walk that ended early
+    if (walks > 0) step->batch.nodes()[4] = kNoRow;   // a walk that ended early
     const std::vector<Offset> ends =
         config.training.deterministic && walks > 0 ? std::vector<Offset>{walks / 2, walks} : std::vector<Offset>{};
     step->batch.deduplicate(tables->owners(), RowId(tables->head_rows()), ends, exec);

@@ -15,6 +15,19 @@ struct Case {
   std::function<void(Config&)> change = [](Config&) {};
 };
 
+/// `graph` for a model of `config`'s kind: of a knowledge graph's, arcs have a few relations in turn.
+struct GraphOfKind {
+  GraphOfKind(Csr graph, const Config& config) : csr(graph) {
+    if (!is_knowledge_graph_model(config.model.kind)) return;
+    constexpr RowId kRelations = 13;
+    for (Offset arc = 0; arc < csr.num_arcs(); ++arc) relations.push_back(RowId(arc) % kRelations);
+    csr.weights = {}, csr.directed = true;
+    csr.relations = relations, csr.num_relations = kRelations;
+  }
+  std::vector<RowId> relations;
+  Csr csr;
+};
+
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name << " on " << c.ranks; }
 
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
@@ -74,6 +87,7 @@ std::vector<Case> memory_cases() {
       of("ColdRows", [](Config& c) { c.store.hot_rows = 5, c.training.optimizer = "adam"; });
       of("Allreduce", [](Config& c) { c.exchange.method = "allreduce"; });
       of("Deterministic", [](Config& c) { c.training.deterministic = true; });
+      of("Filtered", [](Config& c) { c.sampler.filter_negatives = true; });
       of("Feedback", [](Config& c) { c.exchange.compression = "topk", c.exchange.feedback_rows = 20; });
     }
   }
@@ -96,9 +110,10 @@ class PlanOfARank : public testing::TestWithParam<Case> {
 
 TEST_P(PlanOfARank, IsWhatItHoldsForEveryPurpose) {
   const SmallGraph graph = random_graph(200, 900, true, 3);
+  const GraphOfKind of_kind(graph.csr(), config_);
 
   run_on_ranks(GetParam().ranks, [&](Comm& comm) {
-    RankTrainer trainer(graph.csr(), config_, comm, Device{}, 1);
+    RankTrainer trainer(of_kind.csr, config_, comm, Device{}, 1);
     EXPECT_EQ(held(trainer.ledger()), planned(trainer.plan(), Tier::device)) << "rank " << comm.rank();
     EXPECT_EQ(held(trainer.host_ledger()), planned(trainer.plan(), Tier::host)) << "rank " << comm.rank();
     while (!trainer.done()) trainer.step();
@@ -121,11 +136,13 @@ class PlanOfTraffic : public testing::TestWithParam<Case> {
   PlanOfTraffic() { set_quiet(true); }
   ~PlanOfTraffic() override { set_quiet(false); }
 
-  /// Counters of all ranks over the whole run, and what was planned for rank 0 and a step.
-  void train_and_plan(const Csr& graph) {
+  /// Counters of all ranks over the whole run of training on graph_, and what was planned for rank 0 and a step.
+  void train_and_plan(const Csr& of_arcs) {
     config_.exchange.method = "rows";
     config_.model.dim = 32;
     GetParam().change(config_);
+    graph_ = std::make_unique<GraphOfKind>(of_arcs, config_);
+    const Csr& graph = graph_->csr;
     const int ranks = GetParam().ranks;
     std::mutex mutex;
     run_on_ranks(ranks, [&](Comm& comm) {
@@ -155,6 +172,7 @@ class PlanOfTraffic : public testing::TestWithParam<Case> {
   }
 
   Config config_;
+  std::unique_ptr<GraphOfKind> graph_;
   StoreCounters counters_;
   RankPlan plan_;
   Placement placement_ = Placement::cyclic(1, 1);
@@ -175,7 +193,7 @@ TEST_P(PlanOfTraffic, OfSampledStepsIsNearTheCountersOfTheRun) {
 
   train_and_plan(graph.csr());
 
-  expect_counters(sampled_counts(config_, graph.csr(), placement_, plan_, 1), kTolerance);
+  expect_counters(sampled_counts(config_, graph_->csr, placement_, plan_, 1), kTolerance);
 }
 
 TEST_P(PlanOfTraffic, OfBlocksIsNearTheCounters) {
@@ -184,7 +202,7 @@ TEST_P(PlanOfTraffic, OfBlocksIsNearTheCounters) {
 
   train_and_plan(graph.csr());
 
-  expect_counters(sampled_counts(config_, graph.csr(), placement_, plan_, 1), kTolerance);
+  expect_counters(sampled_counts(config_, graph_->csr, placement_, plan_, 1), kTolerance);
 }
 
 /// Undirected edges whose ends are drawn as the degree model has it: the first x of n rows hold (x / n)^(1/3) of them.
@@ -210,8 +228,9 @@ TEST_P(PlanOfTraffic, OfTheDegreeModelIsNearTheCountersOfAGraphWithItsDegrees) {
 
   train_and_plan(graph.csr());
 
-  const Csr csr = graph.csr();
-  expect_counters(expected_counts(config_, {csr.num_nodes(), csr.num_arcs(), false}, plan_), kTolerance);
+  const Csr& csr = graph_->csr;
+  expect_counters(expected_counts(config_, {csr.num_nodes(), csr.num_arcs(), false, csr.num_relations}, plan_),
+                  kTolerance);
 }
 
 const std::vector<Case> kTrafficCases = [] {
@@ -222,6 +241,10 @@ const std::vector<Case> kTrafficCases = [] {
   cases.push_back({"Head", 4, [](Config& c) { c.store.replicated_rows = 50, c.store.replicate_every = 2; }});
   cases.push_back({"GlobalNegatives", 4, [](Config& c) { c.sampler.negatives_from = "global"; }});
   cases.push_back({"Deterministic", 4, [](Config& c) { c.training.deterministic = true; }});
+  cases.push_back(
+      {"OneTable", 4, [](Config& c) { c.model.kind = "line", c.model.order = "first", c.training.step_walks = 200; }});
+  cases.push_back({"Triples", 4, [](Config& c) { c.model.kind = "distmult", c.training.step_walks = 100; }});
+  cases.push_back({"InBatch", 4, [](Config& c) { c.sampler.in_batch_share = c.sampler.uniform_share = 0.5; }});
   return cases;
 }();
 INSTANTIATE_TEST_SUITE_P(Ranks, PlanOfTraffic, testing::ValuesIn(kTrafficCases), name_of_case);

@@ -175,7 +175,7 @@ class BlockModel : public testing::Test {
     config.training.epochs = 3;
     trainer_ = std::make_unique<Trainer>(graph_.csr(), config, Device{}, 2);
     train_all(*trainer_);
-    rows_ = trainer_->embeddings(copy_);
+    rows_ = trainer_->table(copy_);
     for (Offset row = 0; row < kNodes; ++row) row_of_[std::size_t(graph_.name_numbers[std::size_t(row)])] = row;
   }
 

@@ -207,7 +207,7 @@ struct RankScores {
 struct SideScores {
   RankScores both, head, tail;
 };
-struct RankReport {
+struct RankingReport {
   Offset triples = 0;                  ///< ranked, and those that count as worst
   Offset entities = 0;                 ///< in the table
   Offset negatives = 0;                ///< sampled for each query; 0: all entities
@@ -222,7 +222,7 @@ struct RankReport {
 
 /// The means over `ranked` and `worst` more triples, both of whose ranks are the last, behind every candidate.
 /// Summed in the order of the triples. Leaves names and counts of unseen triples to others.
-RankReport mean_ranks(const RankedTriples& ranked, Offset worst = 0, Offset last_rank = 1);
+RankingReport mean_ranks(const RankedTriples& ranked, Offset worst = 0, Offset last_rank = 1);
 /// Filtered means of both sides, a relation each.
 std::vector<RankScores> relation_ranks(const RankedTriples& ranked, const Triples& triples, Offset relations);
 
@@ -258,8 +258,8 @@ struct RankFiles {
 /// Throws input: what TripleRun::open, read_triples and Graph::open do, a file without a triple of known names;
 /// usage: by_degree without known files or graph, by_relation of pairs.
 /// options.degrees is not read.
-RankReport eval_rank(const TripleRun& run, const RankFiles& files, const RankOptions& options, const Exec& exec);
-RankReport eval_rank(const Embeddings& nodes, Metric metric, const RankFiles& files, const RankOptions& options,
-                     const Exec& exec);
+RankingReport eval_rank(const TripleRun& run, const RankFiles& files, const RankOptions& options, const Exec& exec);
+RankingReport eval_rank(const Embeddings& nodes, Metric metric, const RankFiles& files, const RankOptions& options,
+                        const Exec& exec);
 
 }  // namespace gs

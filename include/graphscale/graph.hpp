@@ -116,9 +116,9 @@ BuiltGraph ingest(const std::vector<fs::path>& files, const IngestOptions& optio
 /// Edges as pairs of provisional ids: numbers in [0, nodes) in any order.
 struct EdgeList {
   std::vector<RowId> from, to;
-  std::vector<float> weight;    ///< as long as `from`, or empty
-  bool both_ways = false;       ///< each edge is two arcs even where the graph is directed (a symmetric matrix)
-  std::vector<RowId> relation;  ///< as long as `from`, or empty: provisional ids of relations, too; no weights then
+  std::vector<float> weight;      ///< as long as `from`, or empty
+  bool both_ways = false;         ///< each edge is two arcs even where the graph is directed (a symmetric matrix)
+  std::vector<RowId> relation{};  ///< as long as `from`, or empty: provisional ids of relations; then no weights
 };
 
 // ------------------------------------------------------------------------------------------------------------- store

@@ -95,8 +95,8 @@ struct StepCounts {
 /// `partition` counts as cyclic: an upper bound.
 StepCounts expected_counts(const Config& config, const GraphSize& size, const RankPlan& plan);
 
-/// Counted in the first steps of the run as it will sample them: a few steps of up to 8 ranks, on the CPU. Holds the
-/// graph's walk topology meanwhile (16 nodes + 4 arcs bytes, 12 arcs where weighted).
+/// Counted in the first steps of the run as it will sample them: a few steps of up to 8 ranks, on the CPU. Holds a
+/// Sampler of the graph meanwhile.
 StepCounts sampled_counts(const Config& config, const Csr& graph, const Placement& placement, const RankPlan& plan,
                           int threads);
 

@@ -32,8 +32,8 @@ std::vector<std::vector<Neighbour>> nearest(Rows<const float> table, const std::
                                             const QueryOptions& options);
 
 /// The k entities that answer a query best, by answer_scores; equal scores by ascending row, NaN last; those in
-/// `left_out` (ascending) are not among them. Memory: 8 bytes an entity. Throws internal: k negative, what answer_scores
-/// does.
+/// `left_out` (ascending) are not among them. Memory: 8 bytes an entity. Throws internal: k negative, what
+/// answer_scores does.
 std::vector<Neighbour> best_answers(const AnswerModel& model, const kernels::TripleQuery& query, int k,
                                     Span<const RowId> left_out, int threads);
 

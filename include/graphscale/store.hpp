@@ -80,20 +80,24 @@ Offset choose_hot_rows(const Config& config, Offset local_rows, Offset row_bytes
 /// A graph whose arcs lie with the owners of their nodes, on exec's device. Walkers travel: the owner of a walker's
 /// node draws the next one, tells it to the walk's home (8 bytes) and sends the walker to that node's owner (12 bytes),
 /// who needs no telling where it is the home. The walks are those of a replicated graph, bit by bit.
+///
+/// Walkers of second order bring the node before and its degree (8 bytes more). In every step the owner of a walker's
+/// node asks the owner of the node before which of up to kWalkTries rows it has arcs to (8 bytes a row, 1 back); for an
+/// exact draw it fetches that node's targets (4 bytes for the node, 8 and 4 a target back), once for all its walkers.
 class PartitionedTopology {
  public:
   /// Takes this rank's rows' arcs out of `graph`. placement and comm (host memory) must outlive this.
-  PartitionedTopology(const Csr& graph, const WalkRule& rule, const Placement& placement, Comm& comm,
-                      const Exec& exec);
+  PartitionedTopology(const Csr& graph, const WalkRule& rule, const Placement& placement, Comm& comm, const Exec& exec);
 
   /// nodes [batch.count, l] <- walks, on exec's device; batch.chosen lies in host memory. l all-to-alls of counts and
-  /// as many of walkers, which pass through host memory. Collective: seed, epoch and length are the same on all ranks;
-  /// a rank without walks passes count 0 and serves.
+  /// as many of walkers, which pass through host memory; of second order five more a step, three of them of counts.
+  /// Memory beyond the held bytes is in proportion to the walkers here and the rows and targets asked for. Collective:
+  /// seed, epoch and length are the same on all ranks; a rank without walks passes count 0 and serves.
   void make_walks(const kernels::WalkBatch& batch, Span<RowId> nodes);
 
   /// Held bytes of a rank with so many rows and arcs, under the purposes of WalkTopology and "graph: walkers".
   static Offset bytes(Offset local_rows, Offset local_arcs, const WalkRule& rule);
-  static Offset walker_bytes();  ///< of those, under "graph: walkers"
+  static Offset walker_bytes(const WalkRule& rule);  ///< of those, under "graph: walkers"
 
  private:
   /// A walker as it is sent: its walk of the batch that all ranks' batches make together, the same walk's number in the
@@ -101,6 +105,11 @@ class PartitionedTopology {
   struct Traveller {
     std::uint32_t place, walk;
     RowId local_row;
+  };
+  /// Of a walker of second order: the node before and its arcs.
+  struct Origin {
+    RowId from = kNoRow;
+    std::uint32_t degree = 0;
   };
   /// What a walk's home is told: a node, and the walk's place in its batch.
   struct News {
@@ -112,6 +121,12 @@ class PartitionedTopology {
   void agree(const kernels::WalkBatch& batch);
   void start(const kernels::WalkBatch& batch, Mail& mail) const;
   void move(const kernels::WalkBatch& batch, std::uint32_t step);
+  void move_by_second_order(const kernels::WalkBatch& batch, std::uint32_t step);
+  kernels::Walker walker(std::size_t i, std::uint32_t step) const;
+  Span<kernels::Walker> upload_walkers(Offset first, std::uint32_t step);
+  std::vector<std::vector<std::uint8_t>> ask(const std::vector<std::vector<kernels::ArcQuestion>>& questions);
+  void read_targets(const std::vector<RowId>& rows, std::vector<Offset>& sizes, std::vector<RowId>& targets) const;
+  void draw_exactly(const kernels::WalkBatch& batch, std::uint32_t step, const std::vector<std::size_t>& open);
   void step(const kernels::WalkBatch& batch, std::uint32_t step, Mail& mail);
   void deliver(const kernels::WalkBatch& batch, std::uint32_t step, Mail& mail, Span<RowId> nodes);
   int rank_of(RowId row) const { return placement_.storage()[std::size_t(owners_.owner(row))]; }
@@ -121,12 +136,17 @@ class PartitionedTopology {
   kernels::RowSequence own_rows_;
   Comm& comm_;
   Exec exec_;
+  bool second_order_;
   std::unique_ptr<WalkTopology> local_;
   Buffer<kernels::Walker> walkers_;  // a piece of those here, and where they go
   Buffer<RowId> next_;
+  Buffer<kernels::Move> moves_;  // [piece] of second order
+  Buffer<RowId> asked_;          // [piece, kWalkTries]
   std::vector<Traveller> here_;
-  std::vector<RowId> next_here_;     // [here]
-  std::vector<Offset> first_place_;  // [ranks + 1] of each rank's batch
+  std::vector<RowId> next_here_;        // [here]
+  std::vector<Origin> origins_;         // [here] of second order
+  std::vector<std::uint32_t> degrees_;  // [here] of their nodes
+  std::vector<Offset> first_place_;     // [ranks + 1] of each rank's batch
   Offset least_walk_ = 0;
 };
 
@@ -229,9 +249,9 @@ struct TablesShape {
   Offset dense_rows = 0;                     ///< see Placement; at least these are replicated, updated at every step
   float initial_scale = 0, dense_scale = 0;  ///< see ModelShape
   int dense_columns = 0;
-  Offset step_walks = 0;                     ///< the most walks of a step on one compute rank
-  Offset hot_rows = 0;                       ///< of this rank's shard, in device memory; the rest in host memory
-  Offset head_rows = 0;  ///< replicated, the dense ones among them; all rows: nothing but the head's all-reduce moves
+  Offset step_walks = 0;  ///< the most walks of a step on one compute rank
+  Offset hot_rows = 0;    ///< of this rank's shard, in device memory; the rest in host memory
+  Offset head_rows = 0;   ///< replicated, the dense ones among them; all rows: nothing but the head's all-reduce moves
   kernels::RowType type = kernels::RowType::fp32, wire_type = kernels::RowType::fp32;
   kernels::Optimizer optimizer = kernels::Optimizer::sgd;
   kernels::GradientCodec codec;

@@ -25,7 +25,7 @@ void print_line(const std::string& name, const RankScores& scores) {
               scores.mrr, scores.mean_rank, scores.hits_at_1, scores.hits_at_3, scores.hits_at_10);
 }
 
-void print_text(const RankReport& report, const char* what) {
+void print_text(const RankingReport& report, const char* what) {
   std::cout << with_commas(report.triples) << ' ' << what << "s ranked among "
             << (report.negatives > 0 ? with_commas(report.negatives) + " sampled of " : std::string())
             << with_commas(report.entities) << " entities; " << with_commas(report.unseen_triples)
@@ -53,7 +53,7 @@ Json json_of(const SideScores& scores) {
   return json;
 }
 
-void print_json(const RankReport& report, const Arguments& arguments, const char* what) {
+void print_json(const RankingReport& report, const Arguments& arguments, const char* what) {
   Json answer{{cat(what, "s"), report.triples}, {"entities", report.entities}};
   if (report.negatives > 0) {
     answer["negatives"] = report.negatives;
@@ -97,10 +97,10 @@ void run(Arguments& arguments, const CLI::App& command, int threads) {
   const Device device = choose_device(arguments.device);
   MemoryLedger ledger(device);
   const Exec exec{device, threads, nullptr, &ledger};
-  const RankReport report = are_triples
-                                ? eval_rank(TripleRun::open(arguments.run), arguments.files, arguments.options, exec)
-                                : eval_rank(Embeddings::open(arguments.run, arguments.names),
-                                            kMetrics.at(arguments.metric), arguments.files, arguments.options, exec);
+  const RankingReport report = are_triples
+                                   ? eval_rank(TripleRun::open(arguments.run), arguments.files, arguments.options, exec)
+                                   : eval_rank(Embeddings::open(arguments.run, arguments.names),
+                                               kMetrics.at(arguments.metric), arguments.files, arguments.options, exec);
   const char* const what = are_triples ? "triple" : "pair";
   if (report.nan_scores > 0)
     log_warn(cat(with_commas(report.nan_scores), " scores are NaN, ", with_commas(report.nan_answers),

@@ -135,7 +135,7 @@ void print_json(const VersionInfo& info, const std::string& store) {
   std::cout << dumped(json);
 }
 
-/// "46: affects (1,021), isa (530) ..., the most frequent first", which is their order.
+/// "46, the most frequent: affects (803), result_of (455) ...", which are the first ones.
 std::string relations_line(const Graph& graph) {
   constexpr Offset kShown = 5;
   const Csr csr = graph.csr();

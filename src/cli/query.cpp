@@ -163,10 +163,10 @@ void add_query(CLI::App& app, Common& common) {
       command.add_option("--relation", arguments->relation, "ask a knowledge graph's model, with --head or --tail")
           ->excludes(nodes, metric, self, names)
           ->option_text("NAME");
-  CLI::Option* head = command.add_option("--head", arguments->head, "which tails has it by the relation?")
+  CLI::Option* head = command.add_option("--head", arguments->head, "print its likeliest tails by the relation")
                           ->needs(relation)
                           ->option_text("NAME");
-  CLI::Option* tail = command.add_option("--tail", arguments->tail, "which heads has it by the relation?")
+  CLI::Option* tail = command.add_option("--tail", arguments->tail, "print its likeliest heads by the relation")
                           ->needs(relation)
                           ->option_text("NAME");
   command.add_option("--exclude-known", arguments->excluded_files, "lines `head relation tail`: no answers of these")

@@ -285,8 +285,8 @@ Offset rank_score_count(Offset triples, Offset entities, const RankOptions& opti
   return 2 * triples * (options.negatives > 0 ? options.negatives : entities);
 }
 
-RankReport mean_ranks(const RankedTriples& ranked, Offset worst, Offset last_rank) {
-  RankReport report;
+RankingReport mean_ranks(const RankedTriples& ranked, Offset worst, Offset last_rank) {
+  RankingReport report;
   report.triples = Offset(ranked.heads.size()) + worst;
   report.nan_answers = ranked.nan_answers, report.nan_scores = ranked.nan_scores;
   report.filtered = side_scores(ranked, &AnswerPlaces::filtered, worst, double(last_rank));

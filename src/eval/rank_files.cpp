@@ -85,8 +85,8 @@ void each_known(const RankFiles& files, const Names& names, const Graph* graph, 
     }
 }
 
-RankReport eval(const AnswerModel& model, const Names& names, const RankFiles& files, RankOptions options,
-                const Exec& exec) {
+RankingReport eval(const AnswerModel& model, const Names& names, const RankFiles& files, RankOptions options,
+                   const Exec& exec) {
   const char* const what = names.are_pairs() ? "pair" : "triple";
   if (files.by_degree && files.known.empty() && files.graph.empty())
     throw Error(Fault::usage, "sampling by degree needs known triples to count: name --known files or --graph");
@@ -133,7 +133,7 @@ RankReport eval(const AnswerModel& model, const Names& names, const RankFiles& f
   progress.finish();
 
   const Offset last_rank = 1 + (options.negatives > 0 ? options.negatives : model.entities.count);
-  RankReport report = mean_ranks(ranked, files.unseen_worst ? test.left_out : 0, last_rank);
+  RankingReport report = mean_ranks(ranked, files.unseen_worst ? test.left_out : 0, last_rank);
   report.entities = model.entities.count, report.negatives = options.negatives;
   report.unseen_triples = test.left_out, report.unseen_worst = files.unseen_worst;
   report.unseen_entity_triples = test.unknown_entity_lines;
@@ -223,12 +223,12 @@ TripleRun TripleRun::open(const fs::path& run) {
   return opened;
 }
 
-RankReport eval_rank(const TripleRun& run, const RankFiles& files, const RankOptions& options, const Exec& exec) {
+RankingReport eval_rank(const TripleRun& run, const RankFiles& files, const RankOptions& options, const Exec& exec) {
   return eval(run.model(), {run.entities().names(), &run.relations()}, files, options, exec);
 }
 
-RankReport eval_rank(const Embeddings& nodes, Metric metric, const RankFiles& files, const RankOptions& options,
-                     const Exec& exec) {
+RankingReport eval_rank(const Embeddings& nodes, Metric metric, const RankFiles& files, const RankOptions& options,
+                        const Exec& exec) {
   if (files.by_relation) throw Error(Fault::usage, "pairs have no relations to rank by");
   return eval(node_model(nodes.rows(), metric), {nodes.names(), nullptr}, files, options, exec);
 }

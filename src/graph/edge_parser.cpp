@@ -126,12 +126,12 @@ bool EdgeParser::parse_plain(const char* line) {
   skip_delimiter(at);
   if (!read_name(at, to)) return false;
   if (options_.triples) {
-    const Field head = from, relation = to;
+    const Field relation = to;
     Field tail;
     if (kind_[std::uint8_t(*at)] != Byte::delimiter) return false;
     skip_delimiter(at);
     if (!read_name(at, tail) || kind_[std::uint8_t(*at)] != Byte::end || (*at == '\r' && at[1] != '\n')) return false;
-    add_triple(head, relation, tail);
+    add_triple(from, relation, tail);
     return true;
   }
   std::string_view third;

@@ -49,7 +49,7 @@ void add_graph_and_steps(const Config& config, const GraphSize& size, const Tabl
     for (PlanEntry& entry :
          graph_entries(config, part.local_rows, part.local_arcs, size.weighted, plan.device, part.ranks))
       plan.entries.push_back(std::move(entry));
-    plan.entries.push_back({"graph: walkers", PartitionedTopology::walker_bytes(), ""});
+    plan.entries.push_back({"graph: walkers", PartitionedTopology::walker_bytes(walk_rule(config)), ""});
   } else if (part.computes) {
     for (PlanEntry& entry : graph_entries(config, size.nodes, size.arcs, size.weighted, plan.device, part.ranks))
       plan.entries.push_back(std::move(entry));

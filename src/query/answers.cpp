@@ -24,7 +24,7 @@ std::vector<Neighbour> best_answers(const AnswerModel& model, const kernels::Tri
   std::partial_sort(rows.begin(), end, rows.end(), better);
   rows.erase(end, rows.end());
   std::vector<Neighbour> best;
-  for (const RowId row : rows) best.push_back({row, scores[row]});
+  for (const RowId row : rows) best.push_back({row, scores[row] + 0.0f});  // never -0
   return best;
 }
 

@@ -47,4 +47,18 @@ inline SmallGraph random_graph(Offset nodes, Offset arcs, bool weighted, std::ui
   return graph_of(nodes, std::move(list), weighted);
 }
 
+/// The arcs of rows part, part + parts ... as local rows 0, 1 ..., with global targets.
+inline SmallGraph part_of(const SmallGraph& graph, RowId part, RowId parts) {
+  SmallGraph local;
+  local.offsets = {0};
+  for (std::size_t row = part; row + 1 < graph.offsets.size(); row += parts) {
+    for (Offset arc = graph.offsets[row]; arc < graph.offsets[row + 1]; ++arc) {
+      local.targets.push_back(graph.targets[std::size_t(arc)]);
+      if (!graph.weights.empty()) local.weights.push_back(graph.weights[std::size_t(arc)]);
+    }
+    local.offsets.push_back(Offset(local.targets.size()));
+  }
+  return local;
+}
+
 }  // namespace gs

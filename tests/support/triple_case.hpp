@@ -60,12 +60,13 @@ struct TripleCase {
   }
 
   RowId random(std::uint64_t key, Offset i, Offset below_this) const {
-    return RowId(below(draw(seed, 0, std::uint64_t(i), std::uint32_t(key), Draw::negative).low(),
-                       std::uint64_t(below_this)));
+    return RowId(
+        below(draw(seed, 0, std::uint64_t(i), std::uint32_t(key), Draw::negative).low(), std::uint64_t(below_this)));
   }
   std::vector<RowId> drawn(Offset count, std::uint64_t key) const {
     std::vector<RowId> entities;
-    for (Offset i = 0; i < count; ++i) entities.push_back(RowId(first_entity) + random(key, i, row_count - first_entity));
+    for (Offset i = 0; i < count; ++i)
+      entities.push_back(RowId(first_entity) + random(key, i, row_count - first_entity));
     return entities;
   }
 

@@ -34,8 +34,7 @@ inline double score_of(kernels::Score score, const Row& h, const Row& r, const R
     if (score == kernels::Score::distmult) sum += h[c] * r[c] * t[c];
     if (score == kernels::Score::complex)
       sum += std::real(number_at(h, c) * number_at(r, c) * std::conj(number_at(t, c)));
-    if (score == kernels::Score::rotate)
-      sum -= std::abs(number_at(h, c) * std::polar(1.0, r[c]) - number_at(t, c));
+    if (score == kernels::Score::rotate) sum -= std::abs(number_at(h, c) * std::polar(1.0, r[c]) - number_at(t, c));
   }
   return score == kernels::Score::transe_l2 ? -std::sqrt(sum) : sum;
 }
