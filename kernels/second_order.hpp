@@ -99,16 +99,16 @@ struct SecondOrder {
     return draw(seed, epoch, walk, key(step, number), Draw::walk);
   }
 
-  /// The coin shares 32 bits with the draw of the arc: those on which the arc does not depend but by 1 in 2^32 /
-  /// degree.
+  /// The coin's low word is that of the arc's draw, too; the arc depends on it in degree of 2^32 draws.
   GS_DEV static std::uint64_t coin_of(const Philox4& random) {
     return std::uint64_t(random.word[3]) << 32 | random.word[0];
   }
 
-  /// No more than what they save: the exact draw of short lists is soon done.
+  /// The exact draw of short lists is soon done, so that few tries are worth their time.
   GS_DEV static int tries(const Stand& at) {
     const Offset shorter = at.arcs.degree < at.from_degree ? at.arcs.degree : at.from_degree;
-    return 4 * shorter < kWalkTries ? int(4 * shorter) : kWalkTries;
+    const Offset tries = 8 + 2 * shorter;
+    return tries < kWalkTries ? int(tries) : kWalkTries;
   }
 
   /// between: v's arcs to t; not read where `excess` is 0.

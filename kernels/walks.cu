@@ -107,7 +107,8 @@ struct MakeSecondOrderWalks {
         Traveller& w = travellers[asking[i]];
         w.search = NearHere{order.arcs, w.at}.search(w.next);
       }
-      finish(travellers, asking, asks, [&](Traveller& w) { w.goes = w.search.found() == order.arcs.graph.takes_near(); });
+      finish(travellers, asking, asks,
+             [&](Traveller& w) { w.goes = w.search.found() == order.arcs.graph.takes_near(); });
       for (int i = 0; i < count; ++i) choose(travellers[walking[i]]);
     }
   }

@@ -146,10 +146,10 @@ std::vector<RowId> moves_over_parts(TestDevice& on, const std::vector<WalkTopolo
       list.back().local_row /= count;
     }
     Values<kernels::Walker> walkers_here(on, list);
-    Values<kernels::Move> moves(on, Offset(here.size()), {});
+    const Buffer<kernels::Move> moves(on.ledger, Offset(here.size()), "moves");
     Values<RowId> asked(on, Offset(here.size()) * kernels::kWalkTries, kNoRow);
     ops.propose_moves(parts[part].view(), batch, walkers_here.span(), moves.span(), asked.span(), on.exec);
-    const std::vector<kernels::Move> proposed = moves.host();
+    const std::vector<kernels::Move> proposed(moves.data(), moves.data() + moves.size());
     const std::vector<RowId> rows = asked.host();
     std::vector<kernels::Walker> open_walkers;
     std::vector<Offset> lists;

@@ -6,6 +6,9 @@
 
 namespace gs {
 
+/// The trainings that a run is made of, one after another: of LINE's both orders, each with half of the columns.
+std::vector<Config> parts_of(const Config& config);
+
 /// The tile that a configuration asks for. Walks of more than kTileCentres nodes are cut into tiles of equal size, so
 /// that a tile's shape depends on the configuration alone and never on the device.
 kernels::TileShape tile_shape(const Config& config);

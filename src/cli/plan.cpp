@@ -29,6 +29,11 @@ void add_plan(CLI::App& app, Common&) {
   command.add_option("--arcs", arguments->size.arcs, "and how many arcs; an undirected edge is two")
       ->check(CLI::Range(Offset(1), (Offset(1) << kernels::kFirstArcBits) - 1))
       ->option_text("N");
+  command
+      .add_option("--relations", arguments->size.relations,
+                  "and of a knowledge graph how many relations; arcs are triples")
+      ->check(CLI::Range(Offset(1), kMaxRows))
+      ->option_text("N");
   command.add_flag("--weights", arguments->size.weighted, "and that its edges have weights");
   command
       .add_option("--device-memory", arguments->device_memory, "memory of each GPU, as in 80GiB; default: what is free")

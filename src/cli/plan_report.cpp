@@ -17,15 +17,17 @@ std::string decimal_bytes(double bytes) {
 
 /// Both tables of all ranks, replicas not counted.
 struct TableBytes {
+  int tables = 2;
   double rows = 0, state = 0;
 };
 TableBytes table_bytes_of(const PlanSubject& subject) {
   const Config& config = subject.config;
-  const TablesShape shape = tables_shape(config, subject.size.nodes, 1);
+  const TablesShape shape = tables_shape(config, subject.size.nodes, 1, dense_rows_of(config, subject.size.relations));
+  const double rows = shape.tables() * double(shape.dense_rows + subject.size.nodes);
   const int columns = kernels::state_columns(shape.optimizer, config.model.dim);
   const Offset row = ShardTable::bytes_a_row(config.model.dim, shape.type, 0);
   const Offset both = ShardTable::bytes_a_row(config.model.dim, shape.type, columns);
-  return {2.0 * double(subject.size.nodes) * double(row), 2.0 * double(subject.size.nodes) * double(both - row)};
+  return {shape.tables(), rows * double(row), rows * double(both - row)};
 }
 
 void print_line(const std::string& what, const std::string& text) {
@@ -36,9 +38,10 @@ void print_subject(const PlanSubject& subject) {
   print_line("graph", cat(with_commas(subject.size.nodes), " nodes, ", with_commas(subject.size.arcs), " arcs",
                           subject.size.weighted ? ", weighted" : ""));
   const TableBytes all = table_bytes_of(subject);
-  print_line("embeddings", cat("2 tables of ", subject.config.model.dim, " columns ", subject.config.model.dtype,
-                               ": rows ", decimal_bytes(all.rows), " + ", subject.config.training.optimizer, " state ",
-                               decimal_bytes(all.state), " = ", decimal_bytes(all.rows + all.state)));
+  print_line("embeddings", cat(all.tables == 1 ? "1 table of " : "2 tables of ", subject.config.model.dim, " columns ",
+                               subject.config.model.dtype, ": rows ", decimal_bytes(all.rows), " + ",
+                               subject.config.training.optimizer, " state ", decimal_bytes(all.state), " = ",
+                               decimal_bytes(all.rows + all.state)));
   print_line("ranks", cat(subject.ranks, ", ", subject.ranks_per_machine, " a machine, on ",
                           subject.device.is_cuda() ? "cuda" : "cpu"));
   if (subject.device.is_cuda()) print_line("memory of a device", human_bytes(double(subject.device_bytes)));

@@ -66,7 +66,7 @@ bool can_sample(const PlanSubject& subject) {
 
 PlanSubject subject_of(const PlanArguments& arguments) {
   PlanSubject subject;
-  subject.config = read_config(arguments.config.file, arguments.config.settings);
+  subject.config = parts_of(read_config(arguments.config.file, arguments.config.settings)).back();
   if (arguments.graph.empty() == (arguments.size.nodes == 0))
     throw Error(Fault::usage, "plan: give either --graph STORE, or --nodes N and --arcs M");
   subject.ranks = std::max(1, subject.config.run.ranks);
@@ -77,6 +77,9 @@ PlanSubject subject_of(const PlanArguments& arguments) {
     subject.size = size_of(csr);
     if (subject.is_exchanged()) subject.placement = Placement::make(subject.config, csr, subject.ranks);
   }
+  if (is_knowledge_graph_model(subject.config.model.kind) && subject.size.relations == 0)
+    throw Error(Fault::usage, cat("model.kind ", subject.config.model.kind,
+                                  " learns triples: give a store of triples, ", "or --nodes, --arcs and --relations"));
   if (subject.size.arcs == 0) throw Error(Fault::input, "the graph has no edges: there is nothing to walk");
   subject.device = device_of(subject.config, arguments);
   const bool is_given = !arguments.host_memory.empty();

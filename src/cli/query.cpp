@@ -146,7 +146,7 @@ void add_query(CLI::App& app, Common& common) {
   // The names as they came: a container's conversion would take "{}" for an empty list.
   const auto keep = [arguments](const CLI::results_t& nodes) { return arguments->nodes = nodes, true; };
   CLI::Option* nodes = command.add_option("NAME", keep, "nodes by name; put -- before names that begin with a dash")
-                           ->expected(0, CLI::detail::expected_max_vector_size)
+                           ->expected(1, CLI::detail::expected_max_vector_size)
                            ->allow_extra_args();
   command.add_option("-k", arguments->options.k, "neighbours a node, or answers [10]")->option_text("N");
   CLI::Option* metric = command.add_option("--metric", arguments->metric, "cosine | dot | l2 [cosine]")

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "graphscale/eval.hpp"
 #include "graphscale/sampler.hpp"

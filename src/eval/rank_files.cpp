@@ -107,13 +107,11 @@ RankingReport eval(const AnswerModel& model, const Names& names, const RankFiles
   const bool both_ways = names.are_pairs() && !files.directed && !(graph && graph->csr().directed);
   std::vector<double> degrees(files.by_degree ? std::size_t(model.entities.count) : 0);
   KnownAnswers known(test);
-  const auto add = [&](RowId head, RowId relation, RowId tail) {
+  if (both_ways)
+    for (std::size_t i = 0; i < test.heads.size(); ++i) known.add(test.tails[i], test.relations[i], test.heads[i]);
+  each_known(files, names, graph ? &*graph : nullptr, [&](RowId head, RowId relation, RowId tail) {
     known.add(head, relation, tail);
     if (both_ways) known.add(tail, relation, head);
-  };
-  for (std::size_t i = 0; i < test.heads.size(); ++i) add(test.heads[i], test.relations[i], test.tails[i]);
-  each_known(files, names, graph ? &*graph : nullptr, [&](RowId head, RowId relation, RowId tail) {
-    add(head, relation, tail);
     if (files.by_degree) ++degrees[head], ++degrees[tail];
   });
   known.finish();

@@ -20,6 +20,14 @@ double initial_scale(const Config& config) {
 
 }  // namespace
 
+std::vector<Config> parts_of(const Config& config) {
+  if (config.model.kind != "line" || config.model.order != "both") return {config};
+  std::vector<Config> parts(2, config);
+  for (Config& part : parts) part.model.dim = config.model.dim / 2;
+  parts[0].model.order = "first", parts[1].model.order = "second";
+  return parts;
+}
+
 kernels::TileShape tile_shape(const Config& config) {
   kernels::TileShape shape;
   shape.kind = tile_kind(config);

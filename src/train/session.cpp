@@ -108,14 +108,6 @@ void log_device(const Config& config, Device device, int threads) {
 
 const char* unit_name(const Config& config) { return tile_kind(config) == kernels::TileKind::walk ? "walks" : "tiles"; }
 
-std::vector<Config> parts_of(const Config& config) {
-  if (config.model.kind != "line" || config.model.order != "both") return {config};
-  std::vector<Config> parts(2, config);
-  for (Config& part : parts) part.model.dim = config.model.dim / 2;
-  parts[0].model.order = "first", parts[1].model.order = "second";
-  return parts;
-}
-
 SideBySide::SideBySide(Offset nodes, int dim, std::size_t parts)
     : nodes_(nodes), dim_(dim), columns_(dim / int(parts)), values_(std::size_t(nodes * dim), 0.0f) {}
 

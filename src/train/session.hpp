@@ -22,9 +22,6 @@ const char* unit_name(const Config& config);  ///< walks | tiles
 TrainSummary with_record(const Config& config, const fs::path& run,
                          const std::function<TrainSummary(MetricsFile&)>& body);
 
-/// The trainings that a run is made of, one after another: of LINE's both orders, each with half of the columns.
-std::vector<Config> parts_of(const Config& config);
-
 /// The vectors of several parts side by side, each part's scaled to length 1; a part that was not trained is zero.
 class SideBySide {
  public:
