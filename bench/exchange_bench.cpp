@@ -246,7 +246,7 @@ void count_hits(const Options& options, const std::string& name, const Csr& grap
   MemoryLedger ledger{Device{}};
   const Exec exec{{}, hardware_threads(), nullptr, &ledger};
   const WalkTopology topology(graph, walk_rule(config), exec);
-  const NegativeTable table(graph, config.sampler, 0, exec);
+  const NegativeTable table(graph, config, 0, exec);
   const kernels::TileShape shape = tile_shape(config);
   const Offset walks = config.training.step_walks;
   std::vector<RowId> nodes(std::size_t(walks * shape.walk_length));

@@ -89,7 +89,7 @@ struct Fixture {
     for (std::size_t arc = 0; arc < graph.weights.size(); ++arc) graph.weights[arc] = float(1 + arc % 7);
     step_walks = plan_training(config, {rows, graph.csr().num_arcs(), true}, device).step_walks;
     const Offset tiles = step_walks * shape.tiles_per_walk;
-    negative_table = std::make_unique<NegativeTable>(graph.csr(), config.sampler, 0, exec);
+    negative_table = std::make_unique<NegativeTable>(graph.csr(), config, 0, exec);
     model = std::make_unique<Model>(ModelShape::skip_gram(rows, shape.dim), 1, exec);
     nodes = {ledger, step_walks * shape.walk_length, "walks"};
     negatives = {ledger, tiles * shape.shared_negatives, "negatives"};

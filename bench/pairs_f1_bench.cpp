@@ -45,7 +45,7 @@ class PairTrainer {
         step_walks_(
             plan_training(config, {graph.num_nodes(), graph.num_arcs(), !graph.weights.empty()}, Device{}).step_walks),
         topology_(graph, walk_rule(config), exec_),
-        negative_table_(graph, config.sampler, 0, exec_),
+        negative_table_(graph, config, 0, exec_),
         model_(ModelShape::skip_gram(graph.num_nodes(), shape_.dim), config.training.seed, exec_),
         nodes_(ledger_, step_walks_ * shape_.walk_length, "step: walks"),
         results_(ledger_, step_walks_ * shape_.tiles_per_walk, "step: results"),

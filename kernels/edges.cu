@@ -21,8 +21,8 @@ struct DrawEdges {
     for (int f = 0; f < count; ++f) {
       const auto unit = std::uint64_t(batch.walk((first + f) / edges));
       const auto edge = std::uint32_t((first + f) % edges);
-      const Philox4 of_source = draw(batch.seed, batch.epoch, unit, 2 * edge, Draw::edge);
-      const Philox4 of_arc = draw(batch.seed, batch.epoch, unit, 2 * edge + 1, Draw::edge);
+      const Philox4 of_source = draw(batch.seed, batch.epoch, unit, 2 * edge, Draw::line);
+      const Philox4 of_arc = draw(batch.seed, batch.epoch, unit, 2 * edge + 1, Draw::line);
       slot[f] = Offset(below(of_source.low(), std::uint64_t(sources.slots.size)));
       source_coin[f] = of_source.word[2];
       bits[f] = of_arc.low();
@@ -52,7 +52,7 @@ struct DrawTriples {
   Span<RowId> nodes;  // [count, l]
 
   GS_DEV void operator()(Offset first, int count) const {
-    const int per_unit = batch.length / 3;
+    const int width = triples.reciprocal > 0 ? 4 : 3, per_unit = batch.length / width;
     Offset place[kFlock];
     for (int f = 0; f < count; ++f) {
       const Offset number = batch.walk((first + f) / per_unit) * per_unit + (first + f) % per_unit;
@@ -63,10 +63,11 @@ struct DrawTriples {
     }
     for (int f = 0; f < count; ++f) {
       const bool none = place[f] == kNone;
-      RowId* triple = &nodes[3 * (first + f)];
+      RowId* triple = &nodes[width * (first + f)];
       triple[0] = none ? kNoRow : triples.heads[place[f]];
       triple[1] = none ? kNoRow : triples.relations[place[f]];
       triple[2] = none ? kNoRow : triples.tails[place[f]];
+      if (width == 4) triple[3] = none ? kNoRow : triple[1] + RowId(triples.reciprocal);
     }
   }
 };
@@ -81,12 +82,13 @@ void draw_edges(const WalkGraph& graph, const RowDraw& sources, const WalkBatch&
 }
 
 void draw_triples(const TripleList& triples, const WalkBatch& batch, Span<RowId> nodes, const Exec& exec) {
-  GS_EXPECT(batch.length > 0 && batch.length % 3 == 0, "draw_triples: units of ", batch.length,
+  const int width = triples.reciprocal > 0 ? 4 : 3;
+  GS_EXPECT(batch.length > 0 && batch.length % width == 0, "draw_triples: units of ", batch.length,
             " nodes, not of triples");
   GS_EXPECT(nodes.size == batch.count * batch.length, "draw_triples: ", nodes.size, " places for ", batch.count,
             " units of ", batch.length);
   const std::uint64_t key = draw(batch.seed, batch.epoch, 0, 0, Draw::order).low();
-  for_each_flock("draw_triples", nodes.size / 3, DrawTriples{triples, batch, key, nodes}, exec);
+  for_each_flock("draw_triples", nodes.size / width, DrawTriples{triples, batch, key, nodes}, exec);
 }
 
 }  // namespace gs::kernels::GS_BACKEND

@@ -38,13 +38,12 @@ struct DrawNegatives {
     const Philox4 random =
         draw(batch.seed, batch.epoch, std::uint64_t(tile), std::uint32_t(place % per_tile), Draw::in_batch);
     if (table.pool.empty() || double(random.word[2]) >= double(table.pool_share) * 4294967296.0) return otherwise;
-    Offset at =
-        Offset(below(random.low(), std::uint64_t(table.pool_of_triples ? table.pool.size / 3 * 2 : table.pool.size)));
-    if (table.pool_of_triples) at = at / 2 * 3 + at % 2 * 2;
+    const int width = table.pool_width;
+    const Offset ends = width > 0 ? table.pool.size / width * 2 : table.pool.size;
+    Offset at = Offset(below(random.low(), std::uint64_t(ends)));
+    if (width > 0) at = at / 2 * width + at % 2 * 2;  // a head, or a tail
     return table.pool[at] == kNoRow ? otherwise : table.pool[at];
   }
-
- public:
 };
 
 void draw_negatives(const RowDraw& table, const WalkBatch& batch, int tiles_per_walk, int per_tile,

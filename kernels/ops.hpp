@@ -34,7 +34,7 @@ struct Ops {
   void (*draw_edges)(const WalkGraph& graph, const RowDraw& sources, const WalkBatch& batch, Span<RowId> nodes,
                      const Exec& exec);
 
-  /// nodes [count, l] <- the l / 3 triples of each unit, in the epoch's order of all (see `shuffled`); kNoRow after the
+  /// nodes [count, l] <- the triples of each unit, in the epoch's order of all (see `shuffled`); kNoRow after the
   /// last. edges.cu
   void (*draw_triples)(const TripleList& triples, const WalkBatch& batch, Span<RowId> nodes, const Exec& exec);
 

@@ -41,6 +41,7 @@ enum class Draw : std::uint32_t {
   split = 6,
   rounding = 7,
   in_batch = 8,
+  line = 9,
 };
 
 /// The random bits of (seed, epoch, index, step): index is a walk, tile, row or edge, by purpose. epoch < 2^28.

@@ -47,16 +47,14 @@ void check_triples(const TripleBatch& batch) {
   const Offset tiles = batch.tiles.count;
   GS_EXPECT(shape.triples > 0 && shape.shared_negatives > 0, "train_triples: tiles of ", shape.triples, " triples and ",
             shape.shared_negatives, " negatives");
-  GS_EXPECT(batch.nodes.size == tiles * 3 * shape.triples && batch.negatives.size == tiles * shape.shared_negatives &&
-                batch.results.size == tiles,
+  GS_EXPECT(batch.nodes.size == tiles * shape.width() * shape.triples &&
+                batch.negatives.size == tiles * shape.shared_negatives && batch.results.size == tiles,
             "train_triples: ", batch.nodes.size, " nodes, ", batch.negatives.size, " negatives and ",
             batch.results.size, " results for ", tiles, " tiles");
   GS_EXPECT(batch.rows.dim == shape.dim && batch.rows.stride == padded_stride(shape.dim), "train_triples: rows of ",
             batch.rows.dim, " columns for dim ", shape.dim);
   GS_EXPECT(batch.squares.empty() || batch.squares.size >= batch.rows.count, "train_triples: ", batch.squares.size,
             " sums of squares for ", batch.rows.count, " rows");
-  GS_EXPECT(batch.reciprocals.empty() || batch.reciprocals.size == tiles * shape.triples,
-            "train_triples: ", batch.reciprocals.size, " reciprocals for ", tiles, " tiles");
   const Rows<float>& sums = batch.gradients.contexts;
   GS_EXPECT(batch.in_place() ||
                 (sums.count >= batch.rows.count && sums.dim == batch.rows.dim && sums.stride == batch.rows.stride),

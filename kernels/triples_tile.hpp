@@ -11,20 +11,18 @@
 namespace gs::kernels::GS_BACKEND {
 
 struct TripleTile {
-  const RowId* nodes;        // [3 t]
-  const RowId* negatives;    // [s]
-  const RowId* reciprocals;  // [t], or none
-  int triples;               // before the first that is missing
+  const RowId* nodes;      // [t, width]
+  const RowId* negatives;  // [s]
+  int triples;             // before the first that is missing
 };
 
 GS_DEV TripleTile triple_tile(const TripleBatch& batch, Offset index) {
   const TripleShape& shape = batch.shape;
   TripleTile tile;
-  tile.nodes = &batch.nodes[index * 3 * shape.triples];
+  tile.nodes = &batch.nodes[index * shape.width() * shape.triples];
   tile.negatives = &batch.negatives[index * shape.shared_negatives];
-  tile.reciprocals = batch.reciprocals.empty() ? nullptr : &batch.reciprocals[index * shape.triples];
   tile.triples = 0;
-  while (tile.triples < shape.triples && tile.nodes[3 * tile.triples] != kNoRow) ++tile.triples;
+  while (tile.triples < shape.triples && tile.nodes[shape.width() * tile.triples] != kNoRow) ++tile.triples;
   return tile;
 }
 
@@ -32,15 +30,13 @@ GS_DEV TripleTile triple_tile(const TripleBatch& batch, Offset index) {
 
 enum Part : int { kHead, kRelation, kTail, kReciprocal };
 
-/// Places of a triple, and of a tile.
-GS_HD inline int triple_places(const TripleShape& shape) { return shape.reciprocal > 0 ? 4 : 3; }
+/// Places of a tile.
 GS_HD inline int tile_places(const TripleShape& shape) {
-  return triple_places(shape) * shape.triples + shape.shared_negatives;
+  return shape.width() * shape.triples + shape.shared_negatives;
 }
 
 GS_DEV RowId row_of(const TripleShape& shape, const TripleTile& tile, int triple, Part part) {
-  if (part != kReciprocal) return tile.nodes[3 * triple + part];
-  return tile.reciprocals ? tile.reciprocals[triple] : tile.nodes[3 * triple + kRelation] + RowId(shape.reciprocal);
+  return tile.nodes[shape.width() * triple + part];
 }
 
 /// The parts of its triple that a query is made of and asks for. asks_head: how it is made, false of reciprocals.
@@ -75,7 +71,7 @@ GS_DEV Offset first_not_below(Span<const RowId> values, Offset first, Offset las
 /// All known answers to a query, sorted, in the numbers of entities.
 GS_DEV Span<const RowId> known_answers(const TripleBatch& batch, const TripleTile& tile, int query) {
   const KnownTriples& known = batch.known;
-  const RowId* nodes = tile.nodes + 3 * (query / 2);
+  const RowId* nodes = tile.nodes + batch.shape.width() * (query / 2);
   const bool asks_head = query % 2 == 1;
   const Span<const Offset> offsets = asks_head ? known.head_offsets : known.tail_offsets;
   const Span<const RowId> relations = asks_head ? known.head_relations : known.tail_relations;

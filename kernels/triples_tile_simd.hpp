@@ -19,14 +19,14 @@ class TripleRowsAhead {
   GS_DEV TripleRowsAhead(const TripleBatch& batch, Offset index) : batch_(batch) {
     if (index == kNone) return;
     tile_ = triple_tile(batch, index);
-    const int places = tile_.triples == 0 ? 0 : 3 * tile_.triples + batch.shape.shared_negatives;
+    const int places = tile_.triples == 0 ? 0 : batch.shape.width() * tile_.triples + batch.shape.shared_negatives;
     if (places * batch.rows.stride * Offset(sizeof(float)) <= kMostBytes) left_ = places;
   }
 
   GS_DEV void ask_for_one() {
     if (left_ == 0) return;
     --left_;
-    const int nodes = 3 * tile_.triples;
+    const int nodes = batch_.shape.width() * tile_.triples;
     const RowId row = left_ < nodes ? tile_.nodes[left_] : tile_.negatives[left_ - nodes];
     ask_for(batch_.rows.row(row));
     if (!batch_.in_place()) ask_for(batch_.gradients.contexts.row(row));
@@ -60,7 +60,7 @@ class TripleTileProducts {
         dense_stride_(Layout::dense_stride(shape_)) {
     const Layout at(shape_);
     rows_ = reinterpret_cast<float**>(team.scratch);
-    negatives_ = rows_ + Offset(triple_places(shape_)) * shape_.triples;
+    negatives_ = rows_ + Offset(shape_.width()) * shape_.triples;
     query_rows_ = rows_ + tile_places(shape_) + kSpare;
     float* const floats = reinterpret_cast<float*>(team.scratch + at.floats);
     query_ = floats + at.query, turned_ = floats + at.turned;
@@ -118,9 +118,9 @@ class TripleTileProducts {
   GS_DEV float* query(int a) const { return query_ + a * stride_; }
   GS_DEV float* query_step(int a) const { return query_step_ + a * stride_; }
   GS_DEV float* step(int place) const { return step_ + place * stride_; }
-  GS_DEV float* step(int triple, int part) const { return step(triple_places(shape_) * triple + part); }
-  GS_DEV float* negative_step(int s) const { return step(triple_places(shape_) * shape_.triples + s); }
-  GS_DEV float* row(int triple, int part) const { return rows_[triple_places(shape_) * triple + part]; }
+  GS_DEV float* step(int triple, int part) const { return step(shape_.width() * triple + part); }
+  GS_DEV float* negative_step(int s) const { return step(shape_.width() * shape_.triples + s); }
+  GS_DEV float* row(int triple, int part) const { return rows_[shape_.width() * triple + part]; }
   GS_DEV float* dense(int a) const { return dense_ + a * dense_stride_; }
 
   /// The row that stands for a query's relation: e^(i r) of phases.
@@ -129,13 +129,13 @@ class TripleTileProducts {
   }
 
   GS_DEV RowId id(int place) const {
-    const int parts = triple_places(shape_), nodes = parts * shape_.triples;
+    const int parts = shape_.width(), nodes = parts * shape_.triples;
     return place < nodes ? row_of(shape_, tile_, place / parts, Part(place % parts)) : tile_.negatives[place - nodes];
   }
   /// body(place) for all that this tile has.
   template <class Body>
   GS_DEV void each_place(const Body& body) const {
-    const int parts = triple_places(shape_);
+    const int parts = shape_.width();
     for (int p = 0; p < parts * tile_.triples; ++p) body(p);
     for (int p = parts * shape_.triples; p < tile_places(shape_); ++p) body(p);
   }
@@ -196,7 +196,7 @@ class TripleTileProducts {
       maybe[bit / 64] |= std::uint64_t(1) << bit % 64;
     }
     for (int a = 0; a < queries_; ++a) {
-      const RowId answer = tile_.nodes[3 * (a / 2) + side_of(shape_, a).answer];
+      const RowId answer = tile_.nodes[shape_.width() * (a / 2) + side_of(shape_, a).answer];
       for (int s = 0; s < shape_.shared_negatives; ++s)
         dense(a)[s] = tile_.negatives[s] == answer ? kMasked : dense(a)[s];
       for (Offset s = shape_.shared_negatives; s < dense_stride_; ++s) dense(a)[s] = kMasked;
@@ -325,7 +325,7 @@ class TripleTileProducts {
         sums[side.entity] = sums[side.entity] + parts.entity;
         sums[side.relation] = sums[side.relation] + unturned<S, Wide>(parts.relation, z);
       }
-      for (int part = 0; part < triple_places(shape_); ++part) {
+      for (int part = 0; part < shape_.width(); ++part) {
         if (S != Score::rotate || part == kHead || part == kTail)
           losses += regularize<Wide>(shape_, read(row(i, part)), sums[part]);
         columns.template write<S>(step(i, part), cells_, sums[part]);

@@ -106,7 +106,7 @@ class TripleTileProducts {
 
   static GS_DEV Cell<S, Pack4> scaled(float a, Cell<S, Pack4> cell) { return all(a) * cell; }
 
-  GS_DEV int place_of(int triple, int part) const { return triple_places(shape_) * triple + part; }
+  GS_DEV int place_of(int triple, int part) const { return shape_.width() * triple + part; }
   GS_DEV int first_negative() const { return place_of(shape_.triples, 0); }
   GS_DEV int packs() const {
     const int left = slab_.cells - slab_.first;
@@ -120,11 +120,11 @@ class TripleTileProducts {
   /// Places of triples that the tile lacks are those of its first: staged, but never stepped.
   GS_DEV RowId id(int place) const {
     if (place >= first_negative()) return tile_.negatives[place - first_negative()];
-    const int parts = triple_places(shape_), triple = place / parts;
+    const int parts = shape_.width(), triple = place / parts;
     return row_of(shape_, tile_, triple < tile_.triples ? triple : 0, Part(place % parts));
   }
   GS_DEV bool is_missing(int place) const {
-    return place < first_negative() && place / triple_places(shape_) >= tile_.triples;
+    return place < first_negative() && place / shape_.width() >= tile_.triples;
   }
   GS_DEV float* target(int place) const {
     return (batch_.in_place() ? batch_.rows : batch_.gradients.contexts).row(id(place));
@@ -147,7 +147,7 @@ class TripleTileProducts {
     slab_.stage(team_, staged_, tile_places(shape_), [&](int place) { return batch_.rows.row(id(place)); });
     team_.sync();
     if constexpr (S == Score::rotate) {
-      const int relations = triple_places(shape_) - 2, cells = packs() * kPack;  // of a triple
+      const int relations = shape_.width() - 2, cells = packs() * kPack;  // of a triple
       for (int k = team_.rank(); k < relations * tile_.triples * cells; k += team_.size()) {
         const int i = k / cells, c = k % cells;
         float* const z = staged(place_of(i / relations, i % relations == 0 ? kRelation : kReciprocal));
@@ -188,7 +188,7 @@ class TripleTileProducts {
 
   GS_DEV bool is_masked(int a, int s, Span<const RowId> known) const {
     const RowId negative = tile_.negatives[s];
-    return negative == tile_.nodes[3 * (a / 2) + side_of(shape_, a).answer] ||
+    return negative == tile_.nodes[shape_.width() * (a / 2) + side_of(shape_, a).answer] ||
            (!known.empty() && holds(known, entity_of(batch_, negative)));
   }
 

@@ -24,9 +24,9 @@ struct RowSequence {
 struct RowDraw {
   Span<const AliasSlot> slots;
   RowSequence rows{};
-  Span<const RowId> pool{};      ///< nodes of a step; where kNoRow is met, the table is drawn from after all
-  bool pool_of_triples = false;  ///< of the pool's triples heads and tails are drawn
-  float pool_share = 0;          ///< below 1: exactly 0 or a multiple of 2^-32
+  Span<const RowId> pool{};  ///< nodes of a step; where kNoRow is met, the table is drawn from after all
+  int pool_width = 0;        ///< of the pool's triples, of which heads and tails are drawn; 0: every place
+  float pool_share = 0;      ///< below 1: exactly 0 or a multiple of 2^-32
 };
 
 /// A node's arcs in one word: first arc in the low 40 bits, degree above. kManyArcs: the degree stands in `offsets`.
@@ -77,13 +77,14 @@ struct WalkBatch {
 enum class TileKind : int {
   walk,     ///< l nodes in a row; contexts are those within the window
   edges,    ///< l / 2 edges, node 2 i -> node 2 i + 1; the context of a source is its target
-  triples,  ///< l / 3 triples: head, relation, tail
+  triples,  ///< triples: head, relation, tail, and where there is one the reciprocal relation
 };
 
 /// How walks are cut into tiles, and what a tile trains.
 struct TileShape {
   TileKind kind = TileKind::walk;
   bool both_ways = false;  ///< of edges: the context of a target is its source, too
+  int triple_width = 3;    ///< of triples: rows of one, see TripleShape
   int walk_length = 0;     ///< [l]
   int tiles_per_walk = 1;  ///< a tile's centres: ceil(l / tiles_per_walk) nodes of the walk
   int window = 0;
@@ -168,6 +169,9 @@ struct TripleShape {
                              ///< and for a reciprocal relation's row where there is one
   int reciprocal = 0;        ///< relations; where not 0, (?, r, t) is asked as (t, r + reciprocal, ?)
 
+  /// Rows of a triple: head, relation, tail, and the reciprocal relation where there is one.
+  GS_HD int width() const { return reciprocal > 0 ? 4 : 3; }
+
   GS_HD int queries() const { return 2 * triples; }
 };
 
@@ -182,8 +186,8 @@ struct KnownTriples {
 /// One step over a batch of tiles. Relations are rows 0 .. relations of the same table as entities.
 struct TripleBatch {
   TripleShape shape;
-  WalkBatch tiles;              ///< count tiles of 3 t nodes
-  Span<const RowId> nodes;      ///< [tiles.count, 3 t] head, relation, tail; kNoRow thrice where a tile is not full
+  WalkBatch tiles;              ///< count tiles of width t nodes
+  Span<const RowId> nodes;      ///< [tiles.count, t, width] a triple's rows; kNoRow where a tile is not full
   Span<const RowId> negatives;  ///< [tiles.count, s]
   Rows<float> rows;             ///< [n, dim], updated in place where there are no gradients
   Span<float> squares;          ///< [n] in place: Adagrad's sums, see Optimizer; empty: SGD. A row has a gradient for
@@ -195,8 +199,6 @@ struct TripleBatch {
   KnownTriples known{};             ///< empty: a negative is masked only where it is the query's own answer
   Span<const RowId> global_rows{};  ///< of nodes and negatives that are slots, what `known` is asked by; empty: rows
   RowId first_entity = 0;           ///< the row of entity 0, in `known`'s numbers
-  Span<const RowId> reciprocals{};  ///< [tiles.count, t] rows of reciprocal relations, where nodes are slots; empty:
-                                    ///< relation + reciprocal
 
   GS_HD bool in_place() const { return gradients.contexts.data == nullptr; }
 };
@@ -210,6 +212,7 @@ struct TripleQuery {
 /// Triples to train, in an order of their own in every epoch.
 struct TripleList {
   Span<const RowId> heads, relations, tails;  ///< [m] rows of the table
+  int reciprocal = 0;                         ///< see TripleShape: a fourth row of each
 };
 
 // ---------------------------------------------------------------------------------------------------- sharded tables

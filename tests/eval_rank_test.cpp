@@ -121,7 +121,7 @@ TEST_P(OfModels, RanksOnAGpuAreThoseOfTheCpu) {
   const RankedTriples ranks = rank_triples(tables.model, test, known.lookup(), {}, {device, 8, nullptr, &ledger});
 
   EXPECT_TRUE(same(ranks, Ranked(tables.model, test, known.lookup(), {}, 8).ranks));
-  EXPECT_EQ(ledger.peak_bytes(), rank_bytes(tables.model, 1500, {}, {device, 8, nullptr, &ledger}));
+  EXPECT_LE(ledger.peak_bytes(), rank_bytes(tables.model, 1500, {}, {device, 8, nullptr, &ledger}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, OfModels,
@@ -213,18 +213,17 @@ TEST(Ranks, RefuseRowsThatAreNotThere) {
 }
 
 TEST(Ranks, HoldWhatTheyPlannedHoweverManyEntities) {
-  Offset bytes[2];
-  for (const int large : {0, 1}) {
-    const TripleTables tables(Score::transe_l1, large ? 200'000 : 2000, 2, 3, false, true, 12);
+  for (const Offset entities : {2000, 200'000}) {
+    const TripleTables tables(Score::transe_l1, entities, 2, 3, false, true, 12);
     const Triples test = random_triples(70, 2000, 2, 13);
 
-    const Ranked ranked(tables.model, test, nothing_known, {}, 2);
+    const Ranked alone(tables.model, test, nothing_known), together(tables.model, test, nothing_known, {}, 3);
 
-    bytes[large] = ranked.ledger.peak_bytes();
-    EXPECT_EQ(bytes[large], rank_bytes(tables.model, 70, {}, ranked.exec));
+    EXPECT_EQ(alone.ledger.peak_bytes(), rank_bytes(tables.model, 70, {}, alone.exec));
+    EXPECT_EQ(rank_bytes(tables.model, 70, {}, together.exec), 3 * alone.ledger.peak_bytes());
+    EXPECT_LE(together.ledger.peak_bytes(), 3 * alone.ledger.peak_bytes());  // one may end before another begins
+    EXPECT_LT(alone.ledger.peak_bytes(), 1 << 18);
   }
-  EXPECT_EQ(bytes[0], bytes[1]);
-  EXPECT_LT(bytes[0], 1 << 19);
 }
 
 // ------------------------------------------------------------------------------------------------------------ sample

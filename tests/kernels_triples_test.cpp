@@ -192,18 +192,14 @@ TEST_P(TripleTiles, OfSlotsMaskWhatIsKnownOfTheirRows) {
       for (RowId& row : of) row = row == kNoRow ? kNoRow : slots[row];
       return of;
     };
-    std::vector<RowId> back;
-    for (std::size_t i = 1; i < at.node_values.size(); i += 3)
-      back.push_back(at.node_values[i] == kNoRow ? kNoRow : at.node_values[i] + RowId(reciprocal));
     const Offset stride = padded_stride(at.shape.dim);
     std::vector<float> moved = at.row_values;
     for (Offset i = 0; i < at.row_count; ++i)
       std::copy_n(at.row_values.begin() + rows[std::size_t(i)] * stride, stride, moved.begin() + i * stride);
     const Values<RowId> nodes(on, slots_of(at.node_values)), negatives(on, slots_of(at.negative_values));
-    const Values<RowId> reciprocals(on, slots_of(back)), global(on, rows);
+    const Values<RowId> global(on, rows);
     const Values<float> values(on, moved), gradients(on, at.zero_rows());
     at.batch.nodes = nodes.span(), at.batch.negatives = negatives.span();
-    if (reciprocal > 0) at.batch.reciprocals = reciprocals.span();
     at.batch.global_rows = global.span(), at.batch.rows = at.rows_of(values);
     at.batch.gradients.contexts = at.rows_of(gradients), at.batch.known = looked_up.view();
 

@@ -7,10 +7,10 @@
 namespace gs {
 namespace {
 
-SamplerConfig with_power(double power) {
-  SamplerConfig sampler;
-  sampler.negative_power = power;
-  return sampler;
+Config with_power(double power) {
+  Config config;
+  config.sampler.negative_power = power;
+  return config;
 }
 
 // -------------------------------------------------------------------------------------------------------- alias tables

@@ -191,8 +191,8 @@ struct RankedTriples {
 /// of device.
 ///
 /// Moves    on a GPU 4 bytes a score back, and the entities once for each block of queries: 4 dim / 1024 bytes a score
-/// Memory   rank_bytes of exec.ledger (pinned host memory not among them on a GPU), 32 bytes a triple, and 12 bytes an
-///          entity where sampled by degree
+/// Memory   at most rank_bytes of exec.ledger (on a GPU without what is in pinned host memory), 32 bytes a triple, and
+///          12 bytes an entity where sampled by degree
 /// Throws   memory; internal: a row out of range
 RankedTriples rank_triples(const AnswerModel& model, const Triples& triples, const KnownLookup& known,
                            const RankOptions& options, const Exec& exec, Progress* progress = nullptr);

@@ -49,7 +49,8 @@ class WalkTopology {
 /// What a unit of a kind's training is: a walk of sampler.walk_length nodes, a tile of half as many edges, or one of
 /// sampler.triples_per_tile triples.
 kernels::TileKind tile_kind(const Config& config);
-int unit_length(const Config& config);  ///< nodes in it
+int unit_length(const Config& config);   ///< nodes in it
+int triple_width(const Config& config);  ///< see kernels::TripleShape
 /// Units of an epoch: walks_per_node from each node; as many edges as the graph has arcs; every triple once.
 Offset units_per_epoch(const Config& config, Offset nodes, Offset arcs);
 
@@ -68,6 +69,7 @@ class Sampler {
 
  private:
   kernels::TileKind kind_;
+  int reciprocal_;
   std::unique_ptr<WalkTopology> topology_;
   Buffer<kernels::AliasSlot> sources_;       // edges
   Buffer<RowId> heads_, relations_, tails_;  // triples
@@ -95,9 +97,9 @@ class KnownTable {
 class NegativeTable {
  public:
   /// Of all nodes, which are the rows from dense_rows on.
-  NegativeTable(const Csr& graph, const SamplerConfig& sampler, Offset dense_rows, const Exec& exec);
+  NegativeTable(const Csr& graph, const Config& config, Offset dense_rows, const Exec& exec);
   /// Of `count` rows; their list, if any, in host memory. Throws internal where count is 0.
-  NegativeTable(const Csr& graph, const SamplerConfig& sampler, Offset dense_rows, const kernels::RowSequence& rows,
+  NegativeTable(const Csr& graph, const Config& config, Offset dense_rows, const kernels::RowSequence& rows,
                 Offset count, const Exec& exec);
   /// step: the nodes that a step trains, what sampler.in_batch_share is drawn from.
   kernels::RowDraw view(Span<const RowId> step = {}) const;
@@ -110,7 +112,7 @@ class NegativeTable {
   kernels::RowSequence rows_;
   Buffer<RowId> list_;
   float in_batch_share_ = 0;
-  bool of_triples_ = false;
+  int triple_width_ = 0;
 };
 
 /// Expected number of (centre, context) pairs of one full walk over the draws of its windows; tests hold a run's count

@@ -90,7 +90,7 @@ class PartitionedTopology {
   PartitionedTopology(const Csr& graph, const WalkRule& rule, const Placement& placement, Comm& comm, const Exec& exec);
 
   /// nodes [batch.count, l] <- walks, on exec's device; batch.chosen lies in host memory. l all-to-alls of counts and
-  /// as many of walkers, which pass through host memory; of second order five more a step, three of them of counts.
+  /// as many of walkers, which pass through host memory; of second order seven more a step, two of them of counts.
   /// Memory beyond the held bytes is in proportion to the walkers here and the rows and targets asked for. Collective:
   /// seed, epoch and length are the same on all ranks; a rank without walks passes count 0 and serves.
   void make_walks(const kernels::WalkBatch& batch, Span<RowId> nodes);
@@ -350,6 +350,7 @@ class ShardedTables {
   void send_gradients(StepRows& step);
   void update_rows(StepRows& step, const kernels::UpdateRule& rule);
   void push_head(StepRows& step, const kernels::UpdateRule& rule);
+  void pass_head(const std::function<void()>& add_own);
   void step_rows(const ShardTable& table, Span<const RowId> rows, Rows<const float> gradients,
                  Span<const float> curvature, const kernels::UpdateRule& rule);
   void initialize(const kernels::StoredRows& table, const kernels::RowSequence& rows, float scale, std::uint64_t seed);

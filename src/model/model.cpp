@@ -32,6 +32,7 @@ kernels::TileShape tile_shape(const Config& config) {
   kernels::TileShape shape;
   shape.kind = tile_kind(config);
   const bool of_walks = shape.kind == kernels::TileKind::walk;
+  shape.triple_width = triple_width(config);
   shape.both_ways = true;  // of a directed graph's edges the caller says otherwise
   shape.walk_length = unit_length(config);
   shape.tiles_per_walk = of_walks ? (shape.walk_length + kTileCentres - 1) / kTileCentres : 1;

@@ -26,8 +26,8 @@ class Rehearsal {
     const Offset dense = placement_.dense_rows();
     const NegativeTable negatives =
         plan_.local_negatives && rows > 0
-            ? NegativeTable(graph_, config_.sampler, dense, placement_.sequence_of(own), rows, exec_)
-            : NegativeTable(graph_, config_.sampler, dense, exec_);
+            ? NegativeTable(graph_, config_, dense, placement_.sequence_of(own), rows, exec_)
+            : NegativeTable(graph_, config_, dense, exec_);
     const int slices = plan_.shape.deterministic ? kSlices : 1;
     Batch batch(plan_.shape.tile, plan_.shape.step_walks, placement_.rows(), exec_, slices);
     for (Offset step = 0; step < steps(); ++step) {

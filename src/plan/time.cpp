@@ -27,7 +27,7 @@ Work work_of(const kernels::TileShape& tile) {
       return {pairs, pairs, 2 * pairs + negatives};
     }
     case kernels::TileKind::triples: {
-      const double queries = places * 2 / 3;
+      const double queries = places * 2 / tile.triple_width;
       return {queries, queries, places + negatives};
     }
   }

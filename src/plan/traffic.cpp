@@ -36,7 +36,7 @@ Draws draws_of(const kernels::TileShape& tile, double return_chance) {
     case kernels::TileKind::edges:
       return {0, places, 0};
     case kernels::TileKind::triples:
-      return {0, places * 2 / 3, places / 3};
+      return {0, places * 2 / tile.triple_width, places * (tile.triple_width - 2) / tile.triple_width};
   }
   return {};
 }

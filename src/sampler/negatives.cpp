@@ -20,12 +20,15 @@ std::vector<Offset> reaching_arcs(const Csr& graph) {
 
 }  // namespace
 
-NegativeTable::NegativeTable(const Csr& graph, const SamplerConfig& sampler, Offset dense_rows, const Exec& exec)
-    : NegativeTable(graph, sampler, dense_rows, {RowId(dense_rows)}, graph.num_nodes(), exec) {}
+NegativeTable::NegativeTable(const Csr& graph, const Config& config, Offset dense_rows, const Exec& exec)
+    : NegativeTable(graph, config, dense_rows, {RowId(dense_rows)}, graph.num_nodes(), exec) {}
 
-NegativeTable::NegativeTable(const Csr& graph, const SamplerConfig& sampler, Offset dense_rows,
+NegativeTable::NegativeTable(const Csr& graph, const Config& config, Offset dense_rows,
                              const kernels::RowSequence& rows, Offset count, const Exec& exec)
-    : rows_(rows), in_batch_share_(float(sampler.in_batch_share)), of_triples_(!graph.relations.empty()) {
+    : rows_(rows),
+      in_batch_share_(float(config.sampler.in_batch_share)),
+      triple_width_(tile_kind(config) == kernels::TileKind::triples ? triple_width(config) : 0) {
+  const SamplerConfig& sampler = config.sampler;
   const std::vector<Offset> arcs = reaching_arcs(graph);
   std::vector<double> weight(std::size_t(count), 0);
   double sum = 0;
@@ -69,7 +72,7 @@ Offset KnownTable::bytes(Offset nodes, Offset triples) {
 }
 
 kernels::RowDraw NegativeTable::view(Span<const RowId> step) const {
-  return {slots_.span(), rows_, step, of_triples_, in_batch_share_};
+  return {slots_.span(), rows_, step, triple_width_, in_batch_share_};
 }
 
 }  // namespace gs

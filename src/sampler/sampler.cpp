@@ -28,20 +28,22 @@ kernels::TileKind tile_kind(const Config& config) {
                                                        : kernels::TileKind::walk;
 }
 
+int triple_width(const Config& config) { return config.model.reciprocal ? 4 : 3; }
+
 int unit_length(const Config& config) {
-  return tile_kind(config) == kernels::TileKind::triples ? 3 * config.sampler.triples_per_tile
+  return tile_kind(config) == kernels::TileKind::triples ? triple_width(config) * config.sampler.triples_per_tile
                                                          : config.sampler.walk_length;
 }
 
 Offset units_per_epoch(const Config& config, Offset nodes, Offset arcs) {
   const kernels::TileKind kind = tile_kind(config);
   if (kind == kernels::TileKind::walk) return nodes * config.sampler.walks_per_node;
-  const Offset a_unit = unit_length(config) / (kind == kernels::TileKind::edges ? 2 : 3);
+  const Offset a_unit = unit_length(config) / (kind == kernels::TileKind::edges ? 2 : triple_width(config));
   return (arcs + a_unit - 1) / a_unit;
 }
 
 Sampler::Sampler(const Csr& graph, const Config& config, Offset dense_rows, const Exec& exec)
-    : kind_(tile_kind(config)) {
+    : kind_(tile_kind(config)), reciprocal_(config.model.reciprocal ? int(graph.num_relations) : 0) {
   if (kind_ != kernels::TileKind::triples) {
     topology_ = std::make_unique<WalkTopology>(graph, walk_rule(config), exec);
     const bool weighted = config.sampler.weighted && !graph.weights.empty();
@@ -70,7 +72,7 @@ void Sampler::make(const kernels::WalkBatch& batch, Span<RowId> nodes, const Exe
   } else if (kind_ == kernels::TileKind::edges) {
     ops.draw_edges(topology_->view(), {sources_.span()}, batch, nodes, exec);
   } else {
-    ops.draw_triples({heads_.span(), relations_.span(), tails_.span()}, batch, nodes, exec);
+    ops.draw_triples({heads_.span(), relations_.span(), tails_.span(), reciprocal_}, batch, nodes, exec);
   }
 }
 

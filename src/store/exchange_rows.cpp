@@ -318,6 +318,19 @@ void ShardedTables::step_rows(const ShardTable& table, Span<const RowId> rows, R
   updates_.clipped += totals.clipped;
 }
 
+/// The head's sums go from rank to rank, each of which adds its own: one order of adding for any number of ranks.
+void ShardedTables::pass_head(const std::function<void()>& add_own) {
+  const Traffic before = data_.traffic();
+  for (int rank = 0; rank < control_.size(); ++rank) {
+    if (rank == control_.rank()) add_own();
+    wait(exec_);
+    for (const Buffer<float>* sums : {&head_gradients_, &head_curvature_})
+      data_.broadcast(sums->data(), sums->size() * Offset(sizeof(float)), rank);
+  }
+  counters_.head_bytes += data_.traffic().sent_bytes - before.sent_bytes;
+  counters_.received_bytes += data_.traffic().received_bytes - before.received_bytes;
+}
+
 /// The head's gradients are kept until its next update, which is the same on every rank.
 void ShardedTables::push_head(StepRows& step, const kernels::UpdateRule& rule) {
   const Offset head = shape_.head_rows, stride = padded_stride(dim());
@@ -327,7 +340,8 @@ void ShardedTables::push_head(StepRows& step, const kernels::UpdateRule& rule) {
   const Rows<float> contexts(head_gradients_.data() + centre_head * stride, head, dim(), stride);
   const Span<float> centre_curvature = head_curvature_.span().subspan(0, centre_head);
   const Span<float> context_curvature = head_curvature_.span().subspan(centre_head, head);
-  if (!step.batch.groups().empty()) {
+  const auto add_own = [&] {
+    if (step.batch.groups().empty()) return;
     const Batch::Group& group = step.batch.groups()[0];
     const Offset slot = group.first_slot, rows = group.rows, centre_rows = shape_.centre_rows(group);
     const kernels::TileGradients own = step.gradients();
@@ -336,15 +350,20 @@ void ShardedTables::push_head(StepRows& step, const kernels::UpdateRule& rule) {
                                  ids.subspan(0, centre_rows), centres, centre_curvature, writer_);
     kernels::ops(exec_).add_rows(part(own.contexts, slot, rows), own.context_curvature.subspan(slot, rows), ids,
                                  contexts, context_curvature, writer_);
+  };
+  if (shape_.deterministic && control_.size() > 1) {
+    pass_head(add_own);
+  } else {
+    add_own();
+    if ((pushes_ + 1) % shape_.replicate_every != 0) return;
+    wait(exec_);
+    data_.all_reduce(head_gradients_.span());
+    data_.all_reduce(head_curvature_.span());
+    const Offset others = control_.size() - 1;
+    const Offset bytes =
+        (head_gradients_.size() + head_curvature_.size()) * Offset(sizeof(float)) * 2 * others / control_.size();
+    counters_.head_bytes += bytes, counters_.received_bytes += bytes;
   }
-  if ((pushes_ + 1) % shape_.replicate_every != 0) return;
-  wait(exec_);
-  data_.all_reduce(head_gradients_.span());
-  data_.all_reduce(head_curvature_.span());
-  const Offset others = control_.size() - 1;
-  const Offset bytes =
-      (head_gradients_.size() + head_curvature_.size()) * Offset(sizeof(float)) * 2 * others / control_.size();
-  counters_.head_bytes += bytes, counters_.received_bytes += bytes;
   step_rows(head_centres_, head_list_.span().subspan(0, centre_head), centres, centre_curvature, rule);
   step_rows(head_contexts_, head_list_.span(), contexts, context_curvature, rule);
   clear_bytes(head_gradients_.data(), head_gradients_.size() * Offset(sizeof(float)), exec_);

@@ -264,11 +264,10 @@ void RankTrainer::make_negatives(const Csr& graph) {
   if (config_.sampler.negatives_from == "local" && rows == 0)
     throw Error(Fault::usage, cat("sampler.negatives_from local: rank ", comm_.rank(),
                                   " has no rows of its own to draw from; use auto or global"));
-  const SamplerConfig& sampler = config_.sampler;
   negative_table_ =
       plan_.local_negatives
-          ? std::make_unique<NegativeTable>(graph, sampler, dense_rows(), placement_.sequence_of(own), rows, sampling_)
-          : std::make_unique<NegativeTable>(graph, sampler, dense_rows(), sampling_);
+          ? std::make_unique<NegativeTable>(graph, config_, dense_rows(), placement_.sequence_of(own), rows, sampling_)
+          : std::make_unique<NegativeTable>(graph, config_, dense_rows(), sampling_);
 }
 
 void RankTrainer::sample(Slot& slot, const Exec& exec) {

@@ -80,7 +80,7 @@ Trainer::Trainer(const Csr& graph, const Config& config, Device device, int thre
   Exec graph_home = exec_;
   if (config.sampler.topology == "uva") graph_home.ledger = host_ledger_.get();
   sampler_ = std::make_unique<Sampler>(graph, config, dense_rows_, graph_home);
-  negative_table_ = std::make_unique<NegativeTable>(graph, config.sampler, dense_rows_, exec_);
+  negative_table_ = std::make_unique<NegativeTable>(graph, config, dense_rows_, exec_);
   if (keeps_known_triples(config)) known_ = std::make_unique<KnownTable>(graph, graph_home);
   model_ =
       std::make_unique<Model>(model_shape(config, graph.num_nodes(), graph.num_relations), config.training.seed, exec_);

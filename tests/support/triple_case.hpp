@@ -28,7 +28,7 @@ struct TripleCase {
         rows(on, row_values),
         results(on, tiles, kernels::TileResult{-1, 77}) {
     batch.shape = shape;
-    batch.tiles = {seed, 3, 11, tiles, 3 * shape.triples};
+    batch.tiles = {seed, 3, 11, tiles, shape.width() * shape.triples};
     batch.nodes = nodes.span(), batch.negatives = negatives.span();
     batch.rows = rows_of(rows), batch.results = results.span();
     batch.first_entity = RowId(first_entity);
@@ -71,11 +71,14 @@ struct TripleCase {
   }
 
   std::vector<RowId> made_triples(Offset tiles) const {
-    std::vector<RowId> all = drawn(tiles * shape.triples * 3, 0);
+    const int width = shape.width();
+    std::vector<RowId> all = drawn(tiles * shape.triples * width, 0);
     for (Offset i = 0; i < tiles * shape.triples; ++i) {
-      all[std::size_t(3 * i + 1)] = random(2, i, kRelations);
+      RowId* const triple = &all[std::size_t(width * i)];
+      triple[1] = random(2, i, kRelations);
+      if (width == 4) triple[3] = triple[1] + RowId(shape.reciprocal);
       const Offset tile = i / shape.triples, last = tile == 1 ? shape.triples / 2 : tile == 2 ? 0 : shape.triples;
-      if (i % shape.triples >= last) std::fill_n(all.begin() + 3 * i, 3, kNoRow);
+      if (i % shape.triples >= last) std::fill_n(triple, width, kNoRow);
     }
     return all;
   }

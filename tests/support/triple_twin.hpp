@@ -151,16 +151,14 @@ inline void regularize(const kernels::TripleShape& shape, const Row& row, Triple
 inline TripleTileTwin triple_tile(const kernels::TripleBatch& batch, Offset index, const std::set<Triple>& known,
                                   const std::vector<Row>& table, const std::vector<Row>& weighing) {
   const kernels::TripleShape& shape = batch.shape;
-  const int parts = shape.reciprocal > 0 ? 4 : 3;
+  const int parts = shape.width();
   const auto global = [&](RowId row) { return batch.global_rows.empty() ? row : batch.global_rows[row]; };
   TripleTileTwin tile;
   const auto add_place = [&](RowId row) { tile.places.push_back({row, Row(std::size_t(shape.dim))}); };
   int count = 0;
-  for (; count < shape.triples && batch.nodes[(index * shape.triples + count) * 3] != kNoRow; ++count) {
+  for (; count < shape.triples && batch.nodes[(index * shape.triples + count) * parts] != kNoRow; ++count) {
     const Offset at = index * shape.triples + count;
-    for (int part = 0; part < 3; ++part) add_place(batch.nodes[3 * at + part]);
-    if (parts == 4)
-      add_place(batch.reciprocals.empty() ? batch.nodes[3 * at + 1] + RowId(shape.reciprocal) : batch.reciprocals[at]);
+    for (int part = 0; part < parts; ++part) add_place(batch.nodes[parts * at + part]);
   }
   if (count == 0) return tile;
   for (int s = 0; s < shape.shared_negatives; ++s) add_place(batch.negatives[index * shape.shared_negatives + s]);
