@@ -86,7 +86,7 @@ TEST_F(ModelsCommand, RefuseWhatTheirKindCannotBe) {
   EXPECT_SAYS(refused(2, "--graph s --kind line --walk-length 41"), "an even number, at most 64");
   EXPECT_SAYS(refused(2, "--graph s --kind deepwalk --shared-negatives 300"), "at most 256");
   EXPECT_SAYS(refused(2, "--graph kg --kind transe --topology partitioned"), "only walks travel");
-  EXPECT_SAYS(refused(2, "--graph s --kind node2vec --p 0"), "sampler.p");
+  EXPECT_SAYS(refused(2, "--graph s --kind node2vec --p 0"), "--p: 0 is out of range; expected 1e-06 to 1000000");
   EXPECT_FALSE(fs::exists(folder_ / "r"));
 }
 

@@ -53,7 +53,7 @@ TripleShape sized(const TripleShape& shape, int variant) {
 /// The triples of the case and as many that its negatives make.
 std::set<Triple> known_in(const TripleCase& at) {
   std::set<Triple> known;
-  for (std::size_t i = 0; i + 2 < at.node_values.size(); i += 3) {
+  for (std::size_t i = 0; i < at.node_values.size(); i += std::size_t(at.shape.width())) {
     if (at.node_values[i] == kNoRow) continue;
     const RowId h = at.node_values[i], r = at.node_values[i + 1], t = at.node_values[i + 2];
     const std::size_t s = i % at.negative_values.size();

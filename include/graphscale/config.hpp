@@ -134,7 +134,7 @@ void each_option(C& c, Visit&& visit) {
         "contexts on either side of a walk's node"));
   visit("model.shrink_window", c.model.shrink_window, Option::boolean(
         "draw each node's window from 1 to model.window, as word2vec does; false: always the whole window"));
-  visit("model.negatives", c.model.negatives, Option::number(0.01, 1000, "a pair",
+  visit("model.negatives", c.model.negatives, Option::number(0.01, 1e9, "a pair",
         "negatives that a positive pair is weighed against, in expectation"));
   visit("model.order", c.model.order, Option::text({"first", "second", "both"},
         "of line; first: neighbours have like vectors (undirected graphs); second: nodes with like neighbours do; both: "

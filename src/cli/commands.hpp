@@ -18,7 +18,7 @@ void add_graph_ingest(CLI::App& graph, Common& common);  ///< graph ingest
 void add_graph_store(CLI::App& graph, Common& common);   ///< graph generate, info, versions, rollback, split
 void add_train(CLI::App& app, Common& common);
 void add_plan(CLI::App& app, Common& common);
-void add_eval(CLI::App& app, Common& common);  ///< eval classify, eval link
+void add_eval(CLI::App& app, Common& common);  ///< eval classify, eval link, eval rank
 void add_query(CLI::App& app, Common& common);
 void add_export(CLI::App& app, Common& common);
 void add_options(CLI::App& app, Common& common);
