@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graphscale/eval.hpp"
+#include "graphscale/model.hpp"
 
 namespace gs {
 namespace {
@@ -165,9 +166,6 @@ fs::path config_file(const fs::path& run) { return run / "config.json"; }
 }  // namespace
 
 AnswerModel triple_model(const ModelConfig& model, Rows<const float> entities, Rows<const float> relations) {
-  using kernels::Score;
-  static const std::map<std::string, Score> kScores{
-      {"distmult", Score::distmult}, {"complex", Score::complex}, {"rotate", Score::rotate}};
   if (!is_knowledge_graph_model(model.kind))
     throw Error(Fault::input, cat("model.kind ", model.kind, " has no relations; expected a knowledge graph's model"));
   if (entities.dim != relations.dim)
@@ -179,9 +177,7 @@ AnswerModel triple_model(const ModelConfig& model, Rows<const float> entities, R
     throw Error(Fault::input,
                 cat(relations.count, " rows of relations; expected two for each, one of them reciprocal"));
   AnswerModel answers;
-  answers.shape.score = model.kind != "transe"   ? kScores.at(model.kind)
-                        : model.distance == "l1" ? Score::transe_l1
-                                                 : Score::transe_l2;
+  answers.shape.score = score_of(model);
   answers.shape.dim = entities.dim;
   answers.shape.reciprocal = model.reciprocal ? int(relations.count / 2) : 0;
   answers.entities = entities, answers.relations = relations;

@@ -8,13 +8,10 @@
 namespace gs {
 namespace {
 
-/// Arcs that reach each node; of a knowledge graph, those that leave it too.
-std::vector<Offset> reaching_arcs(const Csr& graph) {
-  std::vector<Offset> arcs(std::size_t(graph.num_nodes()), 0);
-  for (Offset node = 0; node < graph.num_nodes() && !(graph.directed && graph.relations.empty()); ++node)
-    arcs[std::size_t(node)] = graph.degree(node);
-  if (graph.directed)
-    for (const RowId target : graph.targets) ++arcs[target];
+/// Arcs that lead to each node of a directed graph; of others none are counted, for they are a node's own.
+std::vector<Offset> arcs_into(const Csr& graph) {
+  std::vector<Offset> arcs(graph.directed ? std::size_t(graph.num_nodes()) : 0, 0);
+  for (const RowId target : graph.directed ? graph.targets : Span<const RowId>()) ++arcs[target];
   return arcs;
 }
 
@@ -29,12 +26,16 @@ NegativeTable::NegativeTable(const Csr& graph, const Config& config, Offset dens
       in_batch_share_(float(config.sampler.in_batch_share)),
       triple_width_(tile_kind(config) == kernels::TileKind::triples ? triple_width(config) : 0) {
   const SamplerConfig& sampler = config.sampler;
-  const std::vector<Offset> arcs = reaching_arcs(graph);
+  const std::vector<Offset> into = arcs_into(graph);
+  const auto reaching = [&](Offset node) {
+    const bool own = !graph.directed || !graph.relations.empty();
+    return (graph.directed ? into[std::size_t(node)] : 0) + (own ? graph.degree(node) : 0);
+  };
   std::vector<double> weight(std::size_t(count), 0);
   double sum = 0;
   for (Offset i = 0; i < count; ++i) {
-    const Offset reaching = arcs[std::size_t(Offset(rows[i]) - dense_rows)];
-    if (reaching > 0) sum += weight[std::size_t(i)] = std::pow(double(reaching), sampler.negative_power);
+    const Offset arcs = reaching(Offset(rows[i]) - dense_rows);
+    if (arcs > 0) sum += weight[std::size_t(i)] = std::pow(double(arcs), sampler.negative_power);
   }
   if (sum == 0) {
     std::fill(weight.begin(), weight.end(), 1.0);

@@ -64,17 +64,6 @@ void log_stages(const RankTrainer& trainer) {
   log_info(line);
 }
 
-/// Of a rank that misses another: how far they had come together.
-template <class Body>
-void naming_last_step(const RankTrainer& trainer, const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    if (error.fault != Fault::comm) throw;
-    throw Error(Fault::comm, cat(error.what(), "; last finished step: ", trainer.steps_done()));
-  }
-}
-
 /// What is left to write once the last block is gathered may take longer than the others wait for a call.
 void save_gathered(RankTrainer& trainer, const Graph& graph, int dim, const fs::path& run, Comm& comm) {
   std::promise<void> gathered;
@@ -120,7 +109,7 @@ class RankSession {
 
   /// All ranks step; the vectors come to rank 0, which writes them.
   void serve() {
-    naming_last_step(*trainer_, [&] {
+    naming_last_step([&] {
       for (std::size_t p = 0; p < parts_.size(); ++p) {
         if (p > 0) start(p);
         while (!trainer_->done()) trainer_->step();
@@ -140,7 +129,7 @@ class RankSession {
   TrainSummary lead(const fs::path& run) {
     return with_record(config_, run, [&](MetricsFile& metrics) {
       TrainSummary summary;
-      naming_last_step(*trainer_, [&] {
+      naming_last_step([&] {
         if (parts_.size() == 1) {
           run_steps(*trainer_, config_, metrics, true, summary);
           log_stages(*trainer_);
@@ -159,6 +148,17 @@ class RankSession {
   void start(std::size_t part) {
     trainer_.reset();
     trainer_ = std::make_unique<RankTrainer>(graph_.csr(), parts_[part], comm_, device_, threads_);
+  }
+
+  /// Of a rank that misses another: how far they had come together. Between two parts there is no trainer.
+  template <class Body>
+  void naming_last_step(const Body& body) const {
+    try {
+      body();
+    } catch (const Error& error) {
+      if (error.fault != Fault::comm || !trainer_) throw;
+      throw Error(Fault::comm, cat(error.what(), "; last finished step: ", trainer_->steps_done()));
+    }
   }
 
   void lead_parts(const fs::path& run, MetricsFile& metrics, TrainSummary& summary) {
