@@ -97,9 +97,10 @@ struct Ops {
                    Rows<float> sums, Span<float> curvature, const Exec& exec);
 
   /// One optimizer step of table rows local_rows[i], no row twice, by their summed gradients [n, dim]. A row whose
-  /// gradient (its squares' sum in float32) and curvature are zero is left as it is. state: [count, state_columns],
-  /// columns 0: not read. 16-bit tables are rounded stochastically. totals [1] are added to. What is not finite in a
-  /// gradient is so in the row and in the totals. update.cu
+  /// gradient (its squares' sum in float32) and curvature are zero, or that the rule freezes, is left as it is, its
+  /// state too, and is not counted. state: [count, state_columns], columns 0: not read. 16-bit tables are rounded
+  /// stochastically. totals [1] are added to. What is not finite in a gradient is so in the row and in the totals, but
+  /// for frozen ones. update.cu
   void (*update_rows)(const StoredRows& table, const StoredRows& state, Span<const RowId> local_rows,
                       Rows<const float> gradients, Span<const float> curvature, const UpdateRule& rule,
                       Span<UpdateTotals> totals, const Exec& exec);

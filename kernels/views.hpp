@@ -376,7 +376,13 @@ struct UpdateRule {
   std::uint64_t seed = 0;     ///< of stochastic rounding, keyed by (seed, step, row, column)
   std::uint32_t step = 0;
   RowSequence rows{};  ///< the local rows' global ones, which key the rounding: the same bits wherever a row lies
+  Span<const std::uint32_t> frozen{};  ///< local rows that never move: bit local % 32 of word local / 32; empty: none
+
+  GS_HD bool is_frozen(RowId local) const { return !frozen.empty() && (frozen[local / 32] >> (local % 32) & 1) != 0; }
 };
+/// Words of a bit a row.
+GS_HD constexpr Offset bit_words(Offset rows) { return (rows + 31) / 32; }
+
 GS_HD constexpr int state_columns(Optimizer optimizer, int dim) {
   return optimizer == Optimizer::sgd        ? 0
          : optimizer == Optimizer::momentum ? dim

@@ -94,11 +94,13 @@ class Updated {
                std::vector<float>(start.size() / std::size_t(dim) *
                                   std::size_t(std::max(1, kernels::state_columns(optimizer, dim))))) {}
 
-  UpdateTotals update(const UpdateRule& rule, const std::vector<RowId>& rows, const std::vector<float>& gradients,
-                      const std::vector<float>& curvature) {
+  UpdateTotals update(UpdateRule rule, const std::vector<RowId>& rows, const std::vector<float>& gradients,
+                      const std::vector<float>& curvature, const std::vector<std::uint32_t>& frozen = {}) {
     const Values<RowId> chosen(on_, rows);
     const Values<float> curvatures(on_, curvature);
     const Values<UpdateTotals> totals(on_, 1, UpdateTotals{100, 10, 1});
+    const Values<std::uint32_t> bits(on_, frozen);
+    rule.frozen = bits.span();
     const FloatRows in(on_, dim_, gradients);
     on_.ops.update_rows(table_.view(), state_.view(), chosen.span(), in.view(), curvatures.span(), rule, totals.span(),
                         on_.exec);
@@ -234,6 +236,51 @@ TEST_P(Update, ARowWithoutGradientIsLeftAsItIs) {
       EXPECT_EQ(none.rows, 0u);
       EXPECT_EQ(updated.update(rule, {1, 6, 3}, nothing, {0, 2, 0}).rows, 1u) << "curvature alone is a step";
       EXPECT_NE(updated.table(), table);
+    }
+}
+
+TEST_P(Update, FrozenRowsStayAsTheyAreAndOthersStepAsEver) {
+  constexpr int kDim = 20;
+  constexpr Offset kMany = 70;  // three words of bits, the last one in part
+  const std::vector<float> start = normal_values(kMany * kDim, 49);
+  std::vector<std::uint32_t> frozen(std::size_t(kernels::bit_words(kMany)));
+  std::vector<RowId> rows;
+  for (const std::uint64_t row : {0, 5, 31, 32, 63, 64, 69}) frozen[row / 32] |= 1u << row % 32;
+  for (std::uint64_t i = 0; i < kMany; ++i) rows.push_back(RowId(shuffled(i, kMany, 3)));
+  const auto is_frozen = [&](std::size_t row) { return (frozen[row / 32] >> row % 32 & 1) != 0; };
+  for (const Optimizer optimizer : kOptimizers)
+    for (const RowType type : kRowTypes) {
+      SCOPED_TRACE(testing::Message() << "optimizer " << int(optimizer) << ", type " << int(type));
+      UpdateRule rule = rule_of(optimizer);
+      rule.weight_decay = 0.5f;
+      Updated plain(GetParam(), 2, type, kDim, 40, start, optimizer),
+          some(GetParam(), 2, type, kDim, 40, start, optimizer);
+      const std::vector<float> curvature(kMany, 1.0f);
+      for (Updated* each : {&plain, &some}) each->update(rule, rows, normal_values(kMany * kDim, 50), curvature);
+      const std::vector<float> table = some.table(), state = some.state();
+      std::vector<float> gradients = normal_values(kMany * kDim, 51);
+      double squared = 0;
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        for (std::size_t c = 0; c < kDim; ++c) {
+          float& gradient = gradients[i * kDim + c];
+          if (!is_frozen(rows[i])) squared += double(gradient) * gradient;
+          if (rows[i] == 31) gradient = std::numeric_limits<float>::quiet_NaN();
+        }
+      rule.step = 1;
+
+      plain.update(rule, rows, gradients, curvature);
+      const UpdateTotals totals = some.update(rule, rows, gradients, curvature, frozen);
+
+      const auto expect_rows = [&](const std::vector<float>& got, const std::vector<float>& before,
+                                   const std::vector<float>& stepped) {
+        const std::size_t columns = got.size() / kMany;
+        for (std::size_t i = 0; i < got.size(); ++i)
+          ASSERT_EQ(got[i], (is_frozen(i / columns) ? before : stepped)[i]) << "row " << i / columns;
+      };
+      expect_rows(some.table(), table, plain.table());
+      expect_rows(some.state(), state, plain.state());
+      EXPECT_EQ(totals.rows, std::uint64_t(kMany) - 7);
+      EXPECT_NEAR(totals.squared_gradient, squared, 1e-5 * squared);
     }
 }
 

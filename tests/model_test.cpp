@@ -88,6 +88,28 @@ TEST_P(Tables, TheSeedDecidesTheStartWhateverTheThreads) {
   EXPECT_NE(host(model.centres(), one), host(other.centres(), one));
 }
 
+TEST_P(Tables, StartFromTheValuesThatAreGivenAndElseAsDrawn) {
+  constexpr int kDim = 100;
+  constexpr Offset kRows = 80000;  // several blocks
+  TestDevice on(GetParam(), 2);
+  Model model(ModelShape::skip_gram(kRows, kDim), 7, on.exec);
+  std::vector<float> expected = host(model.centres(), on);
+  const Offset stride = model.centres().stride;
+  const auto has_value = [](RowId row) { return row % 3 == 2 && (row < 20000 || row > 70000); };
+  for (RowId row = 0; row < kRows; ++row)
+    for (int c = 0; has_value(row) && c < kDim; ++c) expected[std::size_t(row * stride + c)] = float(row + RowId(c));
+  const StartRows start{[&](RowId row, float* values) {
+    for (int c = 0; has_value(row) && c < kDim; ++c) values[c] = float(row + RowId(c));
+    return has_value(row);
+  }};
+
+  model.start_from(start, on.exec);
+
+  EXPECT_EQ(host(model.centres(), on), expected);
+  for (const float value : host(model.contexts(), on)) ASSERT_EQ(value, 0);
+  EXPECT_THROW(model.start_from({.frozen = [](RowId) { return true; }}, on.exec), Error) << "all move, in place";
+}
+
 TEST_P(Tables, HoldWhatTheySay) {
   TestDevice on(GetParam());
   const Model model(ModelShape::skip_gram(123, 17), 1, on.exec);

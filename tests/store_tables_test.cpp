@@ -6,87 +6,12 @@
 #include <map>
 #include <set>
 
-#include "graphscale/store.hpp"
-
-#include "tests/support/graphs.hpp"
-#include "tests/support/ranks.hpp"
+#include "tests/support/rank_tables.hpp"
 
 namespace gs {
 namespace {
 
-constexpr Offset kNodes = 301, kWalks = 6;  // walks of a rank
-constexpr int kDim = 20;
-constexpr std::uint64_t kSeed = 7;
-constexpr float kDenseScale = 0.5f;
-constexpr int kDenseColumns = 12;  // that dense rows start with
-
-struct Case {
-  int ranks = 1;
-  std::string name{};
-  std::function<void(Config&)> change = [](Config&) {};
-  bool asks_one_owner = false;  // every row is owner 0's
-  bool one_table = false;
-  Offset dense_rows = 0;
-
-  Offset rows() const { return dense_rows + kNodes; }
-};
-
-Config config_of(const Case& c) {
-  Config config;
-  config.model.dim = kDim, config.model.window = 2;
-  config.sampler.walk_length = 5, config.sampler.shared_negatives = 3;
-  config.training.max_row_step = config.training.curvature_limit = 0;
-  c.change(config);
-  return config;
-}
-
-Placement placement_of(const Case& c, Config config, Csr graph, Comm& comm) {
-  if (c.dense_rows > 0) config.model.kind = "distmult", graph.num_relations = c.dense_rows;
-  return Placement::make(config, graph, comm);
-}
-
-/// One rank's end of the tables, with a step whose walks and negatives are drawn at random; ranks have 0, 1, 2 ... of
-/// kWalks walks, so that some have none.
-struct Rank {
-  Rank(const Case& c, const SmallGraph& graph, Comm& comm)
-      : config(config_of(c)),
-        placement(placement_of(c, config, graph.csr(), comm)),
-        exec{{}, 1, nullptr, &ledger},
-        rank(comm.rank()) {
-    shape = tables_shape(config, kNodes, kWalks, c.dense_rows);
-    shape.one_table = c.one_table;
-    shape.dense_scale = kDenseScale, shape.dense_columns = kDenseColumns;
-    shape.hot_rows = config.store.hot_rows < 0 ? kNodes : config.store.hot_rows;
-    tables = std::make_unique<ShardedTables>(shape, placement, kSeed, comm, comm, host, exec);
-    step = tables->make_step();
-    const int index = placement.compute_index(rank);
-    const Offset walks = index < 0 ? 0 : (rank + 1) % (kWalks + 1);
-    step->batch.start({kSeed, 0, 0, walks, config.sampler.walk_length});
-    std::uint64_t draws = 0;
-    const auto fill = [&](Span<RowId> rows) {
-      for (RowId& row : rows)
-        row = RowId(below(draw(kSeed, 1, draws++, std::uint32_t(rank), Draw::edge).low(), std::uint64_t(c.rows())));
-      for (RowId& row : rows)
-        if (c.asks_one_owner) row -= row % RowId(c.ranks);
-    };
-    fill(step->batch.nodes()), fill(step->batch.negatives());
-    for (Offset i = 1; c.dense_rows > 0 && i < step->batch.nodes().size; i += 3)
-      step->batch.nodes()[i] %= RowId(c.dense_rows);  // as the relations of triples
-    if (walks > 0) step->batch.nodes()[4] = kNoRow;   // a walk that ended early
-    const std::vector<Offset> ends =
-        config.training.deterministic && walks > 0 ? std::vector<Offset>{walks / 2, walks} : std::vector<Offset>{};
-    step->batch.deduplicate(tables->owners(), RowId(tables->head_rows()), ends, exec);
-  }
-
-  Config config;
-  MemoryLedger ledger{Device{}}, host{Device{}, true};
-  Placement placement;
-  Exec exec;
-  TablesShape shape;
-  int rank;
-  std::unique_ptr<ShardedTables> tables;
-  std::unique_ptr<StepRows> step;
-};
+using Case = TablesCase;
 
 /// The gradient of a slot's column that its rank makes up.
 float gradient_at(int rank, RowId row, int column, bool is_centre) {
@@ -105,14 +30,6 @@ std::vector<float> first_rows(const Case& c) {
   kernels::ops(exec).initialize_rows(dense, {}, kDenseScale, kSeed, exec);
   kernels::ops(exec).initialize_rows(nodes, {RowId(c.dense_rows)}, ModelShape::skip_gram(kNodes, kDim).initial_scale,
                                      kSeed, exec);
-  return values;
-}
-
-/// All centre vectors, on rank 0, gathered in two uneven blocks.
-std::vector<float> gathered(ShardedTables& tables, int rank, Offset rows) {
-  std::vector<float> values(std::size_t(rank == 0 ? rows * kDim : 0));
-  for (const auto& [first, count] : {std::pair<Offset, Offset>{0, 40}, {40, rows - 40}})
-    tables.gather_centres(first, {rank == 0 ? values.data() + first * kDim : nullptr, count, kDim, kDim});
   return values;
 }
 
@@ -143,7 +60,10 @@ const std::vector<Case> kCases = [] {
   add("TwoTables", false, 0);
   add("OneTable", true, 0);
   add("OneTableWithDenseRows", true, 11);
-  cases.push_back({3, "TwoTablesWithDenseRows", [](Config& c) { c.store.replicated_rows = 5; }, false, false, 11});
+  const auto head = [](Config& c) { c.store.replicated_rows = 5; };
+  cases.push_back({3, "TwoTablesWithDenseRows", head, false, false, 11});
+  cases.push_back({3, "TwoTablesNoneFrozen", head, false, false, 0, true});
+  cases.push_back({3, "OneTableNoneFrozen", head, false, true, 11, true});
   return cases;
 }();
 
@@ -157,7 +77,7 @@ TEST_P(Tables, FetchTheRowsAsTheirOwnersHoldThem) {
   const std::vector<float> first = first_rows(GetParam());
 
   run_on_ranks(GetParam().ranks, [&](Comm& comm) {
-    Rank r(GetParam(), graph_, comm);
+    RankTables r(GetParam(), graph_, comm);
     r.tables->fetch(*r.step, {});
 
     const Batch& batch = r.step->batch;
@@ -181,7 +101,7 @@ TEST_P(Tables, TakeTheSumOfAllRanksGradientsAndChangeNoOtherRow) {
   std::vector<float> result;
 
   run_on_ranks(GetParam().ranks, [&](Comm& comm) {
-    Rank r(GetParam(), graph_, comm);
+    RankTables r(GetParam(), graph_, comm);
     r.tables->fetch(*r.step, {});
     const Batch& batch = r.step->batch;
     const kernels::TileGradients gradients = r.step->gradients();
@@ -225,7 +145,7 @@ TEST_P(Tables, ShowEveryRankWhatTheLastPushDid) {
   rule.learning_rate = 1;
 
   run_on_ranks(GetParam().ranks, [&](Comm& comm) {
-    Rank r(GetParam(), graph_, comm);
+    RankTables r(GetParam(), graph_, comm);
     r.tables->fetch(*r.step, {});
     const Batch& batch = r.step->batch;
     const kernels::TileGradients gradients = r.step->gradients();
@@ -248,7 +168,7 @@ TEST_P(Tables, ShowEveryRankWhatTheLastPushDid) {
 
 TEST_P(Tables, HoldWhatTheirSizeSays) {
   run_on_ranks(GetParam().ranks, [&](Comm& comm) {
-    const Rank r(GetParam(), graph_, comm);
+    const RankTables r(GetParam(), graph_, comm);
     const RankPart part = r.placement.part_of(r.rank);
     const TablesSize size(r.shape, part, Device{});
     std::map<std::string, Offset> on_device, on_host;
@@ -277,7 +197,7 @@ TEST(TablesOfRanks, TellEveryoneEveryRanksReport) {
   const SmallGraph graph = random_graph(kNodes, 300, false, 3);
 
   run_on_ranks(3, [&](Comm& comm) {
-    Rank r({3}, graph, comm);
+    RankTables r({3}, graph, comm);
     const auto reports = r.tables->fetch(*r.step, {100 + comm.rank(), 0.5 * comm.rank(), comm.rank() == 1, {}});
 
     ASSERT_EQ(reports.size(), 3u);
@@ -294,7 +214,7 @@ TEST(TablesOfRanks, KeepTheHeadEqualOnAllRanksBetweenItsUpdates) {
   Case c{3, "", [](Config& config) { config.store.replicated_rows = 20, config.store.replicate_every = 2; }};
 
   run_on_ranks(3, [&](Comm& comm) {
-    Rank r(c, graph, comm);
+    RankTables r(c, graph, comm);
     kernels::UpdateRule rule;
     rule.learning_rate = 1;
     const Batch& batch = r.step->batch;
@@ -317,7 +237,7 @@ TEST(TablesOfRanks, KeepTheHeadEqualOnAllRanksBetweenItsUpdates) {
 TEST(TablesOfRanks, GrowWhereAStepAsksOneOwnerForMoreThanWasPlanned) {
   const SmallGraph graph = random_graph(kNodes, 300, false, 3);
   run_on_ranks(8, [&](Comm& comm) {
-    Rank r({8, "", [](Config&) {}, true}, graph, comm);
+    RankTables r({8, "", [](Config&) {}, true}, graph, comm);
     const Offset before = r.ledger.peak_bytes();
     r.tables->fetch(*r.step, {});
     EXPECT_EQ(r.ledger.peak_bytes() > before, comm.rank() == 0);
@@ -334,7 +254,7 @@ TEST(TablesOfRanks, OfOneTableMoveARowOnce) {
   std::vector<StoreCounters> all(2);
 
   run_on_ranks(2, [&](Comm& comm) {
-    Rank r(c, graph, comm);
+    RankTables r(c, graph, comm);
     const Offset sent = comm.traffic().sent_bytes;
     r.tables->fetch(*r.step, {});
     const Offset for_rows = comm.traffic().sent_bytes - sent - kCountBytes;
@@ -377,7 +297,7 @@ TEST(TablesOfRanks, OfScaleZeroStartAtZero) {
 TEST(TablesOfRanks, UpdateDenseRowsAtEveryStepOrRefuse) {
   const SmallGraph graph = random_graph(kNodes, 300, false, 3);
   const Case c{1, "", [](Config& config) { config.store.replicate_every = 2; }, false, true, 11};
-  run_on_ranks(1, [&](Comm& comm) { EXPECT_THROW(Rank(c, graph, comm), Error); });
+  run_on_ranks(1, [&](Comm& comm) { EXPECT_THROW(RankTables(c, graph, comm), Error); });
 }
 
 TEST(TablesOfRanks, CountRowsBytesAndHomes) {
@@ -387,7 +307,7 @@ TEST(TablesOfRanks, CountRowsBytesAndHomes) {
   std::vector<Traffic> traffic(2);
 
   run_on_ranks(2, [&](Comm& comm) {
-    Rank r(c, graph, comm);
+    RankTables r(c, graph, comm);
     const Offset sent = comm.traffic().sent_bytes, received = comm.traffic().received_bytes;
     r.tables->fetch(*r.step, {});
     r.tables->push(*r.step, {});

@@ -1,6 +1,8 @@
 // What is learnt: the tables of a model and the shape of its tiles.
 #pragma once
 
+#include <functional>
+
 #include "graphscale/config.hpp"
 #include "graphscale/sampler.hpp"
 
@@ -43,10 +45,23 @@ struct ModelShape {
 /// The tables that a configuration asks for. Scales: see model.cpp.
 ModelShape model_shape(const Config& config, Offset nodes, Offset relations);
 
+/// Where rows start, other than as they are drawn. Rows are the table's: relations before nodes. Asked on several
+/// threads.
+struct StartRows {
+  /// [dim] <- the row's first vector, of two tables as centre; false: as drawn. Empty: all as drawn.
+  std::function<bool(RowId row, float* values)> values{};
+  std::function<bool(RowId row)> frozen{};  ///< its vector never moves; empty: none
+
+  /// table row i <- the values of rows[i] (host memory), rounded to the nearest. Waits for the device.
+  void write(const kernels::StoredRows& table, const kernels::RowSequence& rows, const Exec& exec) const;
+};
+
 /// Tables [dense_rows + nodes, dim] float32 on exec's device, trained in place.
 class Model {
  public:
   Model(const ModelShape& shape, std::uint64_t seed, const Exec& exec);
+  /// Before the first step; waits for the device. Rows trained in place all move: expects none frozen.
+  void start_from(const StartRows& start, const Exec& exec);
 
   Rows<float> centres() const { return rows(centres_); }  ///< the embeddings
   Rows<float> contexts() const { return shape_.one_table ? centres() : rows(contexts_); }

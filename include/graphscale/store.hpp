@@ -258,6 +258,7 @@ struct TablesShape {
   Offset feedback_rows = 0;
   int replicate_every = 1;
   bool deterministic = false;  ///< sums are added by one thread, in order
+  bool frozen_rows = false;    ///< some rows never move: a bit a row, see ShardedTables::start_from
 
   int slices() const { return deterministic ? kSlices : 1; }  ///< of a step, see Batch
   int tables() const { return one_table ? 1 : 2; }
@@ -296,6 +297,7 @@ struct TablesSize {
   Offset asked_by_others = 0, distinct = 0;        ///< of those
   Offset positions = 0, bounds = 0, own_rows = 0;  ///< copies of the placement
   Offset head_rows = 0;                            ///< of each replicated table
+  Offset frozen_words = 0, frozen_head_words = 0;  ///< of a bit a row
   Offset kept_rows = 0;                            ///< of each table of error feedback
   Offset scratch = 0;                              ///< bytes
   Offset outgoing = 0, incoming = 0;               ///< bytes
@@ -309,7 +311,7 @@ struct TablesSize {
 /// replicated on all.
 ///
 /// Order    one thread makes the calls, on exec's stream; each returns when its work is done
-/// Ranks    all calls but make_step, owners and the getters are collective, in the same order on every rank
+/// Ranks    all calls but start_from, make_step, owners and the getters are collective, in the same order on every rank
 /// Throws   what Comm throws
 class ShardedTables {
  public:
@@ -317,6 +319,11 @@ class ShardedTables {
   /// memory (on the CPU the same object). host: the ledger of cold rows. `placement` must outlive this.
   ShardedTables(const TablesShape& shape, const Placement& placement, std::uint64_t seed, Comm& control, Comm& data,
                 MemoryLedger& host, const Exec& exec);
+
+  /// Before the first step, alike on every rank: values for this rank's rows and the head's, of two tables for the
+  /// centres, and which of those rows never move. Contexts of two tables start and move as ever. Expects
+  /// shape.frozen_rows where rows are frozen. Not collective.
+  void start_from(const StartRows& start);
 
   std::unique_ptr<StepRows> make_step() const;  ///< a step's buffers
   kernels::Owners owners() const;               ///< on exec's device, for Batch::deduplicate
@@ -335,8 +342,12 @@ class ShardedTables {
   void gather_centres(Offset first, Rows<float> out);
 
   const StoreCounters& counters() const { return counters_; }  ///< of this rank, since the start
-  /// What no report of this rank has told yet: after the last push.
-  StoreCounters untold_counters() const { return counters_ - told_; }
+  /// What no report of this rank has told yet; told with that.
+  StoreCounters tell_counters() {
+    const StoreCounters untold = counters_ - told_;
+    told_ = counters_;
+    return untold;
+  }
   const kernels::UpdateTotals& updates() const { return updates_; }  ///< since the start
 
  private:
@@ -354,6 +365,7 @@ class ShardedTables {
   void step_rows(const ShardTable& table, Span<const RowId> rows, Rows<const float> gradients,
                  Span<const float> curvature, const kernels::UpdateRule& rule);
   void initialize(const kernels::StoredRows& table, const kernels::RowSequence& rows, float scale, std::uint64_t seed);
+  void freeze(const StartRows& start, const kernels::RowSequence& rows, Offset count, Buffer<std::uint32_t>& bits);
   bool is_own(int owner) const { return owner == own_; }
   bool has_shards() const { return shape_.head_rows < placement_.rows(); }
   const ShardTable& embeddings() const { return shape_.one_table ? contexts_ : centres_; }
@@ -370,6 +382,7 @@ class ShardedTables {
   Buffer<RowId> positions_, own_rows_;  // copies of the placement's on the device
   Buffer<Offset> bounds_;
   ShardTable centres_, contexts_, head_centres_, head_contexts_;
+  Buffer<std::uint32_t> frozen_, head_frozen_;     // bits of embeddings() and head_embeddings()
   Buffer<float> head_gradients_, head_curvature_;  // [tables head, dim], [tables head]
   Buffer<RowId> head_list_;                        // 0, 1, ... head - 1
   Buffer<float> kept_centres_, kept_contexts_;     // error feedback

@@ -115,6 +115,11 @@ Model::Model(const ModelShape& shape, std::uint64_t seed, const Exec& exec) : sh
                       {RowId(shape.dense_rows)}, shape.initial_scale, seed, exec);
 }
 
+void Model::start_from(const StartRows& start, const Exec& exec) {
+  GS_EXPECT(!start.frozen, "model: rows trained in place cannot be frozen; ShardedTables can freeze them");
+  start.write(centres(), {}, exec);
+}
+
 std::vector<std::pair<const char*, Offset>> Model::bytes(const ModelShape& shape) {
   const Offset table = shape.rows() * padded_stride(shape.dim) * Offset(sizeof(float));
   return {{shape.one_table ? "model: rows" : "model: centre table", table},

@@ -37,8 +37,8 @@ Rows<float> part(Rows<float> rows, Offset first, Offset count) {
 std::vector<RankReport> ShardedTables::fetch(StepRows& step, const RankReport& mine) {
   const auto ranks = std::size_t(control_.size());
   std::vector<Counts> out(ranks, Counts{0, 0, mine}), in(ranks);
-  for (Counts& counts : out) counts.report.counters = untold_counters();
-  told_ = counters_;
+  const StoreCounters untold = tell_counters();
+  for (Counts& counts : out) counts.report.counters = untold;
   const auto& groups = step.batch.groups();
   for (std::size_t o = 0; o + 1 < groups.size(); ++o) {
     Counts& to_owner = out[std::size_t(placement_.storage()[o])];
@@ -309,8 +309,12 @@ void ShardedTables::update_rows(StepRows& step, const kernels::UpdateRule& rule)
 void ShardedTables::step_rows(const ShardTable& table, Span<const RowId> rows, Rows<const float> gradients,
                               Span<const float> curvature, const kernels::UpdateRule& rule) {
   if (rows.empty()) return;
+  kernels::UpdateRule table_rule = rule;
+  if (&table == &embeddings()) table_rule.frozen = frozen_.span();
+  if (&table == &head_embeddings()) table_rule.frozen = head_frozen_.span();
   clear_bytes(totals_.data(), sizeof(kernels::UpdateTotals), exec_);
-  kernels::ops(exec_).update_rows(table.rows(), table.state(), rows, gradients, curvature, rule, totals_.span(), exec_);
+  kernels::ops(exec_).update_rows(table.rows(), table.state(), rows, gradients, curvature, table_rule, totals_.span(),
+                                  exec_);
   kernels::UpdateTotals totals;
   copy_bytes(&totals, totals_.data(), sizeof totals, exec_);
   wait(exec_);

@@ -54,6 +54,7 @@ TablesShape tables_shape(const Config& config, Offset nodes, Offset step_walks, 
   shape.feedback_rows = !keeps || wanted == 0 ? 0 : dense_rows + (wanted < 0 ? nodes : std::min(nodes, wanted));
   shape.replicate_every = config.store.replicate_every;
   shape.deterministic = config.training.deterministic;
+  shape.frozen_rows = !config.start.frozen.empty();
   return shape;
 }
 
@@ -121,6 +122,8 @@ ShardedTables::ShardedTables(const TablesShape& shape, const Placement& placemen
     initialize(dense, {}, shape.dense_scale, seed);
     initialize(nodes, {RowId(shape.dense_rows)}, shape.initial_scale, seed);
   }
+  frozen_ = {ledger, size_.frozen_words, "store: frozen rows"};
+  head_frozen_ = {ledger, size_.frozen_head_words, "store: frozen rows"};
   if (!shape.one_table) kept_centres_ = {ledger, size_.kept_rows * stride, "exchange: kept gradients"};
   kept_contexts_ = {ledger, size_.kept_rows * stride, "exchange: kept gradients"};
   totals_ = {ledger, 1, "exchange: sums"};
@@ -141,6 +144,26 @@ void ShardedTables::initialize(const kernels::StoredRows& table, const kernels::
                                std::uint64_t seed) {
   if (scale == 0) return;  // tables are made of zeros
   kernels::ops(exec_).initialize_rows(table, rows, scale, seed, exec_);
+  wait(exec_);
+}
+
+void ShardedTables::start_from(const StartRows& start) {
+  GS_EXPECT(!start.frozen || shape_.frozen_rows, "tables: rows to freeze, and no bits to note them");
+  if (size_.local_rows > 0) {
+    const kernels::RowSequence own = placement_.sequence_of(own_);
+    start.write(embeddings().rows(), own, exec_);
+    freeze(start, own, size_.local_rows, frozen_);
+  }
+  start.write(head_embeddings().rows(), {}, exec_);
+  freeze(start, {}, size_.head_rows, head_frozen_);
+}
+
+void ShardedTables::freeze(const StartRows& start, const kernels::RowSequence& rows, Offset count,
+                           Buffer<std::uint32_t>& bits) {
+  if (!start.frozen) return;
+  std::vector<std::uint32_t> words(std::size_t(bits.size()), 0);
+  for (Offset i = 0; i < count; ++i) words[std::size_t(i / 32)] |= std::uint32_t(start.frozen(rows[i])) << i % 32;
+  copy_bytes(bits.data(), words.data(), bits.size() * Offset(sizeof(std::uint32_t)), exec_);
   wait(exec_);
 }
 

@@ -26,6 +26,8 @@ TablesSize::TablesSize(const TablesShape& shape, const RankPart& part, Device de
     own_rows = local_rows;
   }
   head_rows = shape.head_rows;
+  if (shape.frozen_rows)
+    frozen_words = kernels::bit_words(local_rows), frozen_head_words = kernels::bit_words(head_rows);
   kept_rows = shape.feedback_rows;
   make_room(by_others + (part.computes ? of_a_rank : 0), by_others, shape, part, device);
 }
@@ -55,6 +57,7 @@ std::vector<MemoryNeed> TablesSize::tables(const TablesShape& shape) const {
   needs.push_back({"head: gradients", head_rows * (tables * (gradient + scalar) + Offset(sizeof(RowId)))});
   needs.push_back(
       {"store: placement", (positions + own_rows) * Offset(sizeof(RowId)) + bounds * Offset(sizeof(Offset))});
+  needs.push_back({"store: frozen rows", (frozen_words + frozen_head_words) * Offset(sizeof(std::uint32_t))});
   needs.push_back({"exchange: kept gradients", tables * kept_rows * gradient});
   needs.push_back(
       {"exchange: sums", tables * distinct * (gradient + scalar) + scratch + Offset(sizeof(kernels::UpdateTotals))});
