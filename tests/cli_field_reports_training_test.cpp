@@ -20,6 +20,12 @@ class FieldReport : public WithProgram {
     return succeed("train --graph s --out r --overwrite --device cpu " + options);
   }
 
+  static std::string circle_of_triples(int entities) {
+    std::string text;
+    for (int i = 0; i < entities; ++i) text += cat("e", i, "\tnext\te", (i + 1) % entities, "\n");
+    return text;
+  }
+
   std::string array(const std::string& run) const { return bytes_of(folder_ / run / "embeddings" / "embeddings.npy"); }
 
   static void expect_finite(const Vectors& vectors) {
@@ -67,6 +73,40 @@ TEST_F(FieldReport, O10DivergenceStopsTheRunAndSpoilsNothing) {
   EXPECT_FALSE(fs::exists(folder_ / "fresh" / "embeddings"));
 }
 
+TEST_F(FieldReport, O10HalfPrecisionDivergesAsLoudlyAndStaysFiniteOnSaturatedPairs) {
+  succeed("graph generate er --nodes 100 --edges 400 --out s");
+  for (const char* type : {"fp16", "bf16"})
+    EXPECT_SAYS(refusal(1, cat("train --graph s --device cpu --learning-rate 1e6 --curvature-limit 0 --max-row-step 0 ",
+                               "--dim 8 --out r --dtype ", type)),
+                "training diverged at step ");
+  EXPECT_FALSE(fs::exists(folder_ / "r" / "embeddings"));
+
+  fs::remove_all(folder_ / "s"), ingest("a b\n");
+  for (const char* type : {"fp16", "bf16"}) {
+    train(cat("--dim 8 --walks-per-node 2000 --dtype ", type));
+    expect_finite(vectors("r"));
+  }
+}
+
+TEST_F(FieldReport, O10TransEAtAnAbsurdRateStopsOrStaysFinite) {
+  make("triples.tsv", circle_of_triples(20));
+  succeed("graph ingest triples.tsv --triples --out s");
+
+  const Outcome tried = run("train --graph s --device cpu --kind transe --learning-rate 5 --dim 8 --out tried");
+  if (tried.status == 0) {
+    expect_finite(vectors("tried")), expect_finite(vectors("tried/relations"));
+  } else {
+    EXPECT_SAYS(tried.err, "training diverged at step ");
+    EXPECT_FALSE(fs::exists(folder_ / "tried" / "embeddings"));
+  }
+  for (const char* kind : {"transe", "distmult", "complex", "rotate"}) {
+    const std::string what = refusal(1, cat("train --graph s --device cpu --optimizer sgd --learning-rate 1e9 --dim 8 ",
+                                            "--schedule constant --epochs 1000 --out r --kind ", kind));
+    EXPECT_SAYS(what, "training diverged at step ");
+    EXPECT_FALSE(fs::exists(folder_ / "r" / "embeddings")) << kind;
+  }
+}
+
 const std::string kFourNodes = "x y 3\ny x 3\ny z 1\nz y 1\nz w 4\nw z 4\n";
 
 TEST_F(FieldReport, O11ATinyGraphWithMoreThreadsThanNodesStaysFinite) {
@@ -79,6 +119,20 @@ TEST_F(FieldReport, O11ATinyGraphWithMoreThreadsThanNodesStaysFinite) {
   ASSERT_EQ(answer["queries"][0]["neighbours"].size(), 3u);
   for (const auto& near : answer["queries"][0]["neighbours"])
     EXPECT_LE(std::abs(near["score"].get<double>()), 1) << "a cosine of finite vectors";
+}
+
+TEST_F(FieldReport, O11BothOrdersOfLineOnATinyGraphStayFiniteAndOfLengthOne) {
+  ingest(kFourNodes, "--weighted --directed");
+  for (const char* epochs : {"2500", "0"}) {
+    train(cat("--kind line --dim 128 --threads 40 --epochs ", epochs));
+
+    for (const auto& [name, vector] : vectors("r"))
+      for (const std::size_t first : {0, 64}) {
+        double squares = 0;
+        for (std::size_t c = first; c < first + 64; ++c) squares += double(vector[c]) * vector[c];
+        EXPECT_TRUE(std::abs(squares - 1) < 1e-4 || squares == 0) << name << ": " << squares;
+      }
+  }
 }
 
 TEST_F(FieldReport, O11NoEpochsWriteTheVectorsAsDrawn) {
@@ -201,6 +255,26 @@ TEST_F(FieldReport, O28GraphsWithoutNegativesTrainAndAreJudgedOrRefused) {
   EXPECT_EQ(bytes_of(folder_ / "d" / "negative.tsv"), "");
 }
 
+TEST_F(FieldReport, O28TriplesWithoutNegativesTrainAndAreRanked) {
+  std::string complete;
+  for (int a = 0; a < 5; ++a)
+    for (int b = 0; b < 5; ++b) complete += cat(a, "\tknows\t", b, "\n");
+  for (const std::string& triples : {complete, std::string("0\tknows\t1\n"), std::string("0\tknows\t0\n")}) {
+    make("triples.tsv", triples);
+    fs::remove_all(folder_ / "s"), succeed("graph ingest triples.tsv --triples --out s");
+    for (const char* kind : {"transe", "complex"}) {
+      train(cat("--dim 4 --filter-negatives yes --kind ", kind));
+
+      expect_finite(vectors("r"));
+      const auto answer = json("eval rank r --test triples.tsv --known triples.tsv --negatives 1000");
+      EXPECT_EQ(answer["nan_answers"], 0);
+      if (triples == complete) {
+        EXPECT_EQ(answer["filtered"]["mrr"], 1) << "no candidate is left";
+      }
+    }
+  }
+}
+
 TEST_F(FieldReport, O28NegativesOfASplitAreNoEdgesInEitherDirection) {
   succeed("graph generate er --nodes 60 --edges 600 --out s");
   succeed("graph split s --out d --test-share 0.2 --seed 3");
@@ -271,6 +345,25 @@ TEST_F(FieldReport, O30EveryDimensionIsTrainedAndExportedAsAsked) {
   }
   for (const char* dim : {"0", "2049"})
     EXPECT_SAYS(refusal(2, cat("train --graph s --out q --dim ", dim)), "expected 1 to 2048 columns");
+}
+
+TEST_F(FieldReport, O30SoIsEveryDimensionOfEveryModelOrSaidAtTheStart) {
+  make("triples.tsv", circle_of_triples(12));
+  succeed("graph ingest triples.tsv --triples --out s");
+  const auto expect_full = [&](int dim, const std::string& kind) {
+    train(cat("--epochs 3 --dim ", dim, " --kind ", kind));
+    for (const auto& [name, vector] : vectors("r")) {
+      ASSERT_EQ(int(vector.size()), dim) << kind;
+      EXPECT_NE(vector.back(), 0) << kind << " " << name;
+    }
+  };
+
+  for (const int dim : {1, 3, 10, 100, 768, 1100})
+    for (const char* kind : {"line --order second", "transe", "distmult"}) expect_full(dim, kind);
+  for (const int dim : {2, 8, 768, 1100})
+    for (const char* kind : {"line", "complex", "rotate"}) expect_full(dim, kind);
+  for (const char* kind : {"complex", "rotate", "line"})
+    EXPECT_SAYS(refusal(2, cat("train --graph s --out q --dim 7 --kind ", kind)), "even number");
 }
 
 // ------------------------------------------------------------------------------------------------------------- query

@@ -119,7 +119,8 @@ TEST_F(ConfigFile, NamesTheSectionThatAMisplacedKeyBelongsTo) {
 TEST_F(ConfigFile, NamesTheNearestSection) {
   EXPECT_EQ(refusal(R"({"modle": {}})"), ": /modle: no such section; did you mean /model?");
   EXPECT_EQ(refusal(R"({"xyz": {}})"),
-            ": /xyz: no such section; the sections are model, sampler, training, run, ranks, store, exchange, metrics");
+            ": /xyz: no such section; the sections are model, sampler, training, run, ranks, store, exchange, start, "
+            "eval, metrics");
 }
 
 TEST_F(ConfigFile, RefusesAKeyGivenTwice) {
@@ -300,6 +301,7 @@ TEST(NearestName, IsEmptyWhereNoneIsNear) {
 
 TEST(Options, AreListedForPeople) {
   const std::string text = options_text();
+  EXPECT_NE(text.find("default 5 (transe, rotate 1; distmult, complex 256)"), std::string::npos);
 
   EXPECT_NE(text.find("sampler.walk_length (--walk-length), integer, 2 to 1024 nodes, default 40\n"
                       "    nodes in one walk, its start among them\n"),
@@ -312,6 +314,12 @@ TEST(Options, AreListedAsJson) {
   const auto list = nlohmann::json::parse(options_json());
 
   ASSERT_EQ(list.size(), option_texts().size());
+  for (const auto& option : list) {
+    if (option["name"] != "training.optimizer") continue;
+    EXPECT_EQ(option["default"], "sgd");
+    EXPECT_EQ(option["defaults"]["rotate"], "adagrad");
+    EXPECT_FALSE(option["defaults"].contains("node2vec"));
+  }
   EXPECT_EQ(list[1]["name"], "model.dim");
   EXPECT_EQ(list[1]["flag"], "--dim");
   EXPECT_EQ(list[1]["type"], "integer");

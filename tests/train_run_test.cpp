@@ -75,7 +75,7 @@ TEST_F(Run, ItsConfigurationReadsBackAsTheOneThatTookEffect) {
 }
 
 TEST_F(Run, MetricsAreALineEveryFewStepsAndALastOne) {
-  config_.training.step_walks = 40, config_.metrics.every = 3;
+  config_.training.step_walks = 40, config_.metrics.every_steps = 3;
 
   const TrainSummary summary = train_into(run_, config_);
 
@@ -166,7 +166,8 @@ TEST_F(Run, ThatDivergesLeavesItsRecordAndNoVectors) {
   const std::string what = sentence_of(Fault::internal, [&] { train_into(run_, diverging()); });
 
   EXPECT_SAYS(what, "training diverged at step");
-  EXPECT_SAYS(what, run_.string() + " keeps config.json and metrics.jsonl; train into it again, or remove it");
+  EXPECT_SAYS(what, run_.string() +
+                        " keeps config.json and metrics.jsonl; nothing was saved; train into it again, or remove it");
   EXPECT_EQ(names_in(run_), record_);
   EXPECT_EQ(metrics_of(run_).back()["end"], "failed");
   EXPECT_SAYS(metrics_of(run_).back()["reason"].get<std::string>(), "training diverged at step");

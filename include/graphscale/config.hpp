@@ -89,8 +89,19 @@ struct ExchangeConfig {
   std::string job;
 };
 
+struct StartConfig {
+  std::string warm_start, new_nodes = "mean", frozen;
+};
+
+struct EvalConfig {
+  std::string valid, known;
+  double every = 1;
+  int patience = 0;
+  Offset sample = 0, candidates = 0;
+};
+
 struct MetricsConfig {
-  int every = 100;
+  int every_steps = 100;
 };
 
 struct Config {
@@ -101,6 +112,8 @@ struct Config {
   RanksConfig ranks;
   StoreConfig store;
   ExchangeConfig exchange;
+  StartConfig start;
+  EvalConfig eval;
   MetricsConfig metrics;
 };
 
@@ -273,7 +286,31 @@ void each_option(C& c, Visit&& visit) {
   visit("exchange.job", c.exchange.job, Option::text({},
         "tcp: a word that the ranks of one job share, so that jobs never mix; empty: the launcher's job id"));
 
-  visit("metrics.every", c.metrics.every, Option::number(1, 1e9, "steps",
+  visit("start.warm_start", c.start.warm_start, Option::text({},
+        "run folder whose vectors the rows start from, by name; empty: as drawn"));
+  visit("start.new_nodes", c.start.new_nodes, Option::text({"mean", "random"},
+        "where nodes start that start.warm_start has no vector of; mean: at the mean of their neighbours that it has; "
+        "random: as drawn, as do those without such a neighbour"));
+  visit("start.frozen", c.start.frozen, Option::text({},
+        "file of node names, one a line, whose vectors stay as they start; trains by exchange also on one rank; empty: "
+        "none"));
+
+  visit("eval.valid", c.eval.valid, Option::text({},
+        "file of triples (of node vectors: pairs) held out, which are ranked as training goes: the best vectors by "
+        "filtered MRR are those that are saved; empty: none, the last are"));
+  visit("eval.known", c.eval.known, Option::text({},
+        "files, commas between, of further true triples, such as the test's, which eval.valid's are not ranked against; "
+        "those of the graph and of eval.valid never are"));
+  visit("eval.every", c.eval.every, Option::number(1e-6, 1e6, "epochs",
+        "between two rankings of eval.valid; may be a part of an epoch"));
+  visit("eval.patience", c.eval.patience, Option::number(0, 1e6, "rankings",
+        "training ends after so many in a row without a better MRR; 0: only where it would anyway"));
+  visit("eval.sample", c.eval.sample, Option::number(0, 4294967294.0, "triples",
+        "of eval.valid that are ranked, drawn once by training.seed; 0: all"));
+  visit("eval.candidates", c.eval.candidates, Option::number(0, 4294967294.0, "entities",
+        "sampled for each query in place of all; 0: all"));
+
+  visit("metrics.every_steps", c.metrics.every_steps, Option::number(1, 1e9, "steps",
         "steps between two lines of metrics.jsonl"));
   // clang-format on
 }
@@ -321,7 +358,7 @@ std::vector<OptionText> option_texts();  ///< in the order of each_option
 
 std::string to_json(const Config& config);  ///< nested objects, two-space indent; reads back as the same configuration
 std::string options_text();                 ///< for people: one option a paragraph
-std::string options_json();                 ///< [{name, flag, type, default, min, max, unit, choices, help}]
+std::string options_json();                 ///< [{name, flag, type, default, defaults, min, max, unit, choices, help}]
 std::string options_json_schema();          ///< draft 2020-12, of the configuration file
 
 }  // namespace gs

@@ -226,6 +226,29 @@ RankingReport mean_ranks(const RankedTriples& ranked, Offset worst = 0, Offset l
 /// Filtered means of both sides, a relation each.
 std::vector<RankScores> relation_ranks(const RankedTriples& ranked, const Triples& triples, Offset relations);
 
+/// Triples (of node vectors: pairs) held out and ranked as training goes; known are the graph's, their own and those of
+/// eval.known.
+class Validation {
+ public:
+  /// Reads eval.valid, of whose lines those with unknown names are left out and warned of. `graph` must outlive this.
+  /// Throws input: what read_triples does, no line of known names.
+  Validation(const Graph& graph, const Config& config);
+
+  Offset size() const { return asked_.size(); }
+  /// Both sides, filtered, as `eval rank` means them. table: [relations + n, dim] host memory, any stride.
+  /// Throws what rank_triples does.
+  RankScores rank(Rows<const float> table, const Exec& exec) const;
+
+ private:
+  AnswerModel model_of(Rows<const float> table) const;
+
+  const Graph& graph_;
+  ModelConfig model_;
+  RankOptions options_;
+  Triples asked_;
+  std::optional<KnownAnswers> known_;
+};
+
 /// A finished run of a knowledge graph's model: RUN/config.json, RUN/embeddings, RUN/relations.
 class TripleRun {
  public:

@@ -9,10 +9,16 @@ namespace gs {
 
 struct TrainSummary {
   Offset steps = 0, walks = 0, pairs = 0;
-  double seconds = 0;      ///< in the training loop
+  double seconds = 0;      ///< in the training loop, without validations
   double loss = 0;         ///< mean per pair over the last tenth of the run
   bool stopped = false;    ///< by SIGINT, SIGTERM or SIGUSR1, with what was trained so far saved
+  bool early = false;      ///< ended for eval.patience
   StoreCounters counters;  ///< of all ranks, where training is exchanged
+
+  /// The vectors that are saved are those of the best of `validations` by filtered MRR; of LINE's both orders, of the
+  /// later.
+  int validations = 0;
+  double validation_seconds = 0, best_mrr = 0, best_epoch = 0;
 };
 
 /// A run under way, a step at a time: what progress and metrics look at.
@@ -30,11 +36,17 @@ class Training {
   virtual ~Training() = default;
   virtual Step step() = 0;  ///< the next walks. Throws internal where the loss diverges: step, learning rate, bad value
   bool done() const { return walks_done_ == walks_total_; }
+  /// Whether eval.valid is to be ranked now: at the first step's end after each eval.every epochs, and at the last's.
+  bool at_validation() const;
+  void end() { walks_total_ = walks_done_; }  ///< after a validation, on every rank: no step follows
+  bool stopped() const { return stopped_; }   ///< of a rank: all ended after the same step, for one was told to
 
   Offset walks_done() const { return walks_done_; }
   Offset walks_total() const { return walks_total_; }
   Offset steps_done() const { return steps_done_; }
   int epoch() const { return epoch_; }
+  const Config& config() const { return config_; }
+  double epochs_done() const { return double(walks_done_) / double(walks_per_epoch_); }
   virtual Offset peak_bytes() const = 0;  ///< of the device's memory held at once
 
  protected:
@@ -48,14 +60,17 @@ class Training {
     Offset first = 0, count = 0;
     double share = 0;  ///< of all walks, before this step
   };
-  StepWalks walks_of(Offset step, Offset step_walks) const;
-  Offset steps_of_run(Offset step_walks) const;
+  StepWalks walks_of(Offset step) const;
+  Offset steps_until(Offset walks) const;      ///< the fewest with which so many walks of the run are done
+  Offset next_validation(Offset steps) const;  ///< the fewest steps above `steps` after which there is one, or all
   /// Throws where the step's mean loss is not finite or exploded; first_bad_value is called for the message alone.
   void check_loss(const Step& step, const std::function<std::string()>& first_bad_value) const;
 
   Config config_;
   Offset walks_per_epoch_ = 0, walks_total_ = 0, walks_done_ = 0, steps_done_ = 0;
+  Offset step_walks_ = 1;  ///< at most; the last step of an epoch may have fewer
   int epoch_ = 0;
+  bool stopped_ = false;
 };
 
 /// Training in place: tables and buffers on one device, no exchange.
@@ -65,7 +80,7 @@ class Training {
 class Trainer : public Training {
  public:
   /// Uploads the graph and makes the tables. Throws memory where the plan does not fit, and what Training throws.
-  Trainer(const Csr& graph, const Config& config, Device device, int threads);
+  Trainer(const Csr& graph, const Config& config, Device device, int threads, const StartRows& start = {});
 
   Step step() override;
 
@@ -107,7 +122,8 @@ struct StageTime {
 };
 
 /// One rank of exchanged training: a pipeline of sample and deduplicate, fetch, compute, push and update, each on the
-/// thread and stream of its own but for fetch and push, which share the exchange's.
+/// thread and stream of its own but for fetch and push, which share the exchange's. It runs empty where eval.valid is
+/// to be ranked.
 ///
 /// Order    fetched rows lack the updates of at most `training.staleness` steps; with 0 the stages take turns, and a
 ///          deterministic run has the same bits on any number of ranks
@@ -115,20 +131,20 @@ struct StageTime {
 class RankTrainer : public Training {
  public:
   /// Throws memory where the ranks' plans do not fit, and what Training and Comm throw.
-  RankTrainer(const Csr& graph, const Config& config, Comm& comm, Device device, int threads);
+  RankTrainer(const Csr& graph, const Config& config, Comm& comm, Device device, int threads,
+              const StartRows& start = {});
   ~RankTrainer() override;
 
   /// This rank's next walks. Pairs, loss and counters are all ranks', as far as they were reported since the last call.
   Step step() override;
   Offset peak_bytes() const override { return ledger_.peak_bytes(); }
-  bool stopped() const { return stopped_; }  ///< ended early, on every rank after the same step, for one was told to
 
   /// out <- the vectors of global rows first .. first + out.count, relations before nodes, on rank 0; others pass rows
-  /// without data. After the end.
+  /// without data. After the end or at a validation.
   void gather(Offset first, Rows<float> out) { tables_->gather_centres(first, out); }
 
   const std::vector<StageTime>& stages() const { return stages_; }       ///< after the end
-  double seconds() const { return seconds_; }                            ///< of the pipeline, after the end
+  double seconds() const { return seconds_; }                            ///< of the pipelines, after the end
   const StoreCounters& counters() const { return tables_->counters(); }  ///< after the end, or between steps roughly
   const kernels::UpdateTotals& updates() const { return tables_->updates(); }
   const Placement& placement() const { return placement_; }
@@ -164,7 +180,6 @@ class RankTrainer : public Training {
   std::vector<StageTime> stages_;
   std::unique_ptr<Pipeline> pipeline_;
   double seconds_ = 0;
-  bool stopped_ = false;
 };
 
 /// Throws output where `run` could not become a run's folder now: no writable place, other things in it, or embeddings
@@ -174,8 +189,11 @@ void check_run_folder(const fs::path& run, bool overwrite);
 /// Trains on `graph` into the folder `run`: config.json, metrics.jsonl, embeddings/. Logs progress to stderr. In place
 /// where one rank can; else as the ranks that `find_world` finds, of which rank 0 writes `run`.
 ///
-/// The last line of metrics.jsonl has `end`: complete, stopped (by a signal, embeddings saved) or failed (nothing
-/// saved; embeddings of an earlier run are as they were).
+/// With eval.valid the embeddings are the best that it ranked, replaced whole whenever there are better ones; rank 0
+/// then holds the whole table in host memory.
+///
+/// The last line of metrics.jsonl has `end`: complete, early (for eval.patience), stopped (by a signal, embeddings
+/// saved) or failed (embeddings are those of the best validation, if there was one, or of an earlier run).
 /// Throws what check_run_folder, choose_device and Trainer do, before anything is written; internal where training
 /// diverges; output where embeddings cannot be written whole.
 TrainSummary train(const Graph& graph, const std::string& graph_path, const Config& config, const fs::path& run,

@@ -1,5 +1,7 @@
 // What there is to configure, and what was configured, in words and in JSON.
+#include <algorithm>
 #include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "src/config/assign.hpp"
@@ -61,6 +63,44 @@ Json option_schema(const T& value, const Option& option) {
   return schema;
 }
 
+/// What each option is by default where it is not as of the first kind: by name, then kind.
+using KindDefaults = std::map<std::string, std::vector<std::pair<std::string, Json>>>;
+
+KindDefaults kind_defaults() {
+  std::map<std::string, Json> usual;
+  KindDefaults defaults;
+  std::vector<const char*> kinds;
+  const Config config;
+  each_option(config, [&](const char* name, const auto& value, const Option& option) {
+    usual[name] = value;
+    if (std::string(name) == "model.kind") kinds = option.choices;
+  });
+  for (const char* kind : kinds) {
+    const Config of_kind = default_config(kind);
+    each_option(of_kind, [&](const char* name, const auto& value, const Option&) {
+      if (std::string(name) != "model.kind" && Json(value) != usual[name]) defaults[name].emplace_back(kind, value);
+    });
+  }
+  return defaults;
+}
+
+/// As " (transe, rotate 1; distmult, complex 256)".
+std::string kinds_text(const std::vector<std::pair<std::string, Json>>& defaults) {
+  std::string text;
+  for (auto kind = defaults.begin(); kind != defaults.end(); ++kind) {
+    const auto same = [&](const auto& other) { return other.second == kind->second; };
+    if (std::any_of(defaults.begin(), kind, same)) continue;
+    std::string kinds;
+    for (auto other = kind; other != defaults.end(); ++other)
+      if (same(*other)) kinds += cat(kinds.empty() ? "" : ", ", other->first);
+    const std::string value = kind->second.is_number()   ? config::number_text(kind->second.get<double>())
+                              : kind->second.is_string() ? kind->second.get<std::string>()
+                                                         : kind->second.dump();
+    text += cat(text.empty() ? " (" : "; ", kinds, " ", value);
+  }
+  return text.empty() ? "" : text + ")";
+}
+
 }  // namespace
 
 namespace config {
@@ -105,16 +145,18 @@ std::string to_json(const Config& config) {
 
 std::string options_text() {
   std::string text;
+  KindDefaults of_kinds = kind_defaults();
   for (const OptionText& option : option_texts())
     text += cat(text.empty() ? "" : "\n", option.name, " (--", option.flag, "), ", option.type,
-                option.range.empty() ? "" : ", " + option.range, ", default ", option.default_value, "\n    ",
-                option.help, "\n");
+                option.range.empty() ? "" : ", " + option.range, ", default ", option.default_value,
+                kinds_text(of_kinds[option.name]), "\n    ", option.help, "\n");
   return text;
 }
 
 std::string options_json() {
   Json list = Json::array();
   const Config config;
+  KindDefaults of_kinds = kind_defaults();
   each_option(config, [&](const char* name, const auto& value, const Option& option) {
     Json entry{{"name", name},
                {"flag", "--" + flag_of(split_name(name).second)},
@@ -125,6 +167,7 @@ std::string options_json() {
       entry["min"] = bound(option.min, whole), entry["max"] = bound(option.max, whole), entry["unit"] = option.unit;
     }
     if (!option.choices.empty()) entry["choices"] = option.choices;
+    for (const auto& [kind, of_kind] : of_kinds[name]) entry["defaults"][kind] = of_kind;
     entry["help"] = option.help;
     list.push_back(std::move(entry));
   });

@@ -1,5 +1,8 @@
 // Ranking from files and runs: who is asked, what is known, who is unseen.
 #include <algorithm>
+#include <numeric>
+#include <random>
+#include <sstream>
 
 #include "graphscale/eval.hpp"
 #include "graphscale/model.hpp"
@@ -56,6 +59,17 @@ void warn_of_unseen(const fs::path& path, const Triples& triples, const Names& n
                " have a name without a row and ", fate, ": ", shown, ", ..."));
 }
 
+/// Lines that name what has no row are warned of. Throws input where no other is left.
+Triples read_asked(const fs::path& path, const Names& names, const char* fate) {
+  Triples asked = read(path, names);
+  warn_of_unseen(path, asked, names, fate);
+  if (asked.size() == 0)
+    throw Error(Fault::input, cat(path.string(), ": no ", names.are_pairs() ? "pair" : "triple", " of known names (",
+                                  with_commas(asked.left_out), " with an unknown one); at least one is expected, as `",
+                                  names.are_pairs() ? "node node" : "head relation tail", "`"));
+  return asked;
+}
+
 /// The rows that a store's names have here; kNoRow: none.
 std::vector<RowId> rows_of(const NodeNames& theirs, const NodeNames& ours) {
   std::vector<RowId> rows;
@@ -63,27 +77,41 @@ std::vector<RowId> rows_of(const NodeNames& theirs, const NodeNames& ours) {
   return rows;
 }
 
-/// Everything known besides the tested triples: visit(head, relation, tail).
+/// visit(head, relation, tail) once an arc, where all three have a row here; pairs are of relation 0. The rows of the
+/// graph's nodes and relations: any function of its row.
+template <class Rows, class Relations, class Visit>
+void each_arc(const Csr& graph, const Rows& row_of, const Relations& relation_of, const Visit& visit) {
+  for (Offset row = 0; row < graph.num_nodes(); ++row)
+    for (Offset arc = graph.offsets[row]; arc < graph.offsets[row + 1]; ++arc) {
+      const RowId head = row_of(RowId(row)), tail = row_of(graph.targets[arc]);
+      const RowId relation = graph.relations.empty() ? 0 : relation_of(graph.relations[arc]);
+      if (head != kNoRow && tail != kNoRow && relation != kNoRow) visit(head, relation, tail);
+    }
+}
+
+/// The triples of the files: visit(head, relation, tail).
 template <class Visit>
-void each_known(const RankFiles& files, const Names& names, const Graph* graph, const Visit& visit) {
-  for (const fs::path& path : files.known) {
+void each_known(const std::vector<fs::path>& files, const Names& names, const Visit& visit) {
+  for (const fs::path& path : files) {
     const Triples known = read(path, names);
     if (known.size() == 0)
       log_warn(cat(path.string(), ": none of its ", with_commas(known.left_out),
                    names.are_pairs() ? " pairs" : " triples", " has known names: it filters nothing"));
     for (std::size_t i = 0; i < known.heads.size(); ++i) visit(known.heads[i], known.relations[i], known.tails[i]);
   }
+}
+
+/// Everything known besides the tested triples.
+template <class Visit>
+void each_known(const RankFiles& files, const Names& names, const Graph* graph, const Visit& visit) {
+  each_known(files.known, names, visit);
   if (!graph) return;
-  const Csr csr = graph->csr();
   const std::vector<RowId> nodes = rows_of(graph->names(), names.entities);
   const std::vector<RowId> relations =
       names.are_pairs() ? std::vector<RowId>() : rows_of(graph->relation_names(), *names.relations);
-  for (Offset row = 0; row < csr.num_nodes(); ++row)
-    for (Offset arc = csr.offsets[row]; arc < csr.offsets[row + 1]; ++arc) {
-      const RowId head = nodes[std::size_t(row)], tail = nodes[csr.targets[arc]];
-      const RowId relation = names.are_pairs() ? 0 : relations[csr.relations[arc]];
-      if (head != kNoRow && tail != kNoRow && relation != kNoRow) visit(head, relation, tail);
-    }
+  each_arc(
+      graph->csr(), [&](RowId node) { return nodes[node]; },
+      [&](RowId relation) { return names.are_pairs() ? 0 : relations[relation]; }, visit);
 }
 
 RankingReport eval(const AnswerModel& model, const Names& names, const RankFiles& files, RankOptions options,
@@ -98,13 +126,7 @@ RankingReport eval(const AnswerModel& model, const Names& names, const RankFiles
                                   ": a graph without relations; expected one that was ingested "
                                   "with --triples"));
 
-  const Triples test = read(files.test, names);
-  warn_of_unseen(files.test, test, names, files.unseen_worst ? "rank last" : "are left out");
-  if (test.size() == 0)
-    throw Error(Fault::input, cat(files.test.string(), ": no ", what, " of known names (", with_commas(test.left_out),
-                                  " with an unknown one); at least one is expected, as `",
-                                  names.are_pairs() ? "node node" : "head relation tail", "`"));
-
+  const Triples test = read_asked(files.test, names, files.unseen_worst ? "rank last" : "are left out");
   const bool both_ways = names.are_pairs() && !files.directed && !(graph && graph->csr().directed);
   std::vector<double> degrees(files.by_degree ? std::size_t(model.entities.count) : 0);
   KnownAnswers known(test);
@@ -191,6 +213,53 @@ AnswerModel node_model(Rows<const float> nodes, Metric metric) {
   answers.entities = nodes;
   answers.cosine = metric == Metric::cosine;
   return answers;
+}
+
+Validation::Validation(const Graph& graph, const Config& config) : graph_(graph), model_(config.model) {
+  const bool are_triples = is_knowledge_graph_model(config.model.kind);
+  const Names names{graph.names(), are_triples ? &graph.relation_names() : nullptr};
+  const Triples valid = read_asked(config.eval.valid, names, "are left out");
+  std::vector<std::size_t> places(valid.heads.size());
+  std::iota(places.begin(), places.end(), std::size_t(0));
+  if (config.eval.sample > 0 && config.eval.sample < valid.size()) {
+    std::vector<std::size_t> some;
+    std::mt19937_64 generator(config.training.seed);
+    std::sample(places.begin(), places.end(), std::back_inserter(some), config.eval.sample, generator);
+    places = std::move(some);
+  }
+  for (const std::size_t i : places) {
+    asked_.heads.push_back(valid.heads[i]), asked_.relations.push_back(valid.relations[i]);
+    asked_.tails.push_back(valid.tails[i]);
+  }
+  known_.emplace(asked_);
+  const bool both_ways = !are_triples && !graph.csr().directed;
+  const auto add = [&](RowId head, RowId relation, RowId tail) {
+    known_->add(head, relation, tail);
+    if (both_ways) known_->add(tail, relation, head);
+  };
+  for (std::size_t i = 0; i < valid.heads.size(); ++i) add(valid.heads[i], valid.relations[i], valid.tails[i]);
+  std::vector<fs::path> known;
+  std::istringstream list(config.eval.known);
+  for (std::string path; std::getline(list, path, ',');) known.emplace_back(path);
+  each_known(known, names, add);
+  each_arc(
+      graph.csr(), [](RowId node) { return node; }, [&](RowId relation) { return are_triples ? relation : 0; }, add);
+  known_->finish();
+  options_.negatives = config.eval.candidates, options_.seed = config.training.seed;
+}
+
+AnswerModel Validation::model_of(Rows<const float> table) const {
+  const Offset dense = table.count - graph_.csr().num_nodes();
+  const Rows<const float> nodes(table.row(dense), table.count - dense, table.dim, table.stride);
+  if (!is_knowledge_graph_model(model_.kind)) return node_model(nodes, Metric::dot);
+  return triple_model(model_, nodes, {table.data, dense, table.dim, table.stride});
+}
+
+RankScores Validation::rank(Rows<const float> table, const Exec& exec) const {
+  const RankedTriples ranked = rank_triples(model_of(table), asked_, known_->lookup(), options_, exec);
+  if (ranked.nan_answers > 0)
+    log_warn(cat(with_commas(ranked.nan_answers), " of the answers to eval.valid are not a number, and rank last"));
+  return mean_ranks(ranked).filtered.both;
 }
 
 bool TripleRun::is_at(const fs::path& run) {

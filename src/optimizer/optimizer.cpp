@@ -43,7 +43,7 @@ bool needs_exchange(const Config& config) {
   const bool in_place = optimizer == "sgd" || (optimizer == "adagrad" && is_knowledge_graph_model(config.model.kind));
   return config.run.ranks > 1 || config.exchange.method != "auto" || !in_place || config.training.weight_decay > 0 ||
          config.training.clip_gradient > 0 || config.model.dtype != "fp32" || config.store.hot_rows >= 0 ||
-         config.sampler.topology == "partitioned";
+         config.sampler.topology == "partitioned" || !config.start.frozen.empty();
 }
 
 }  // namespace gs

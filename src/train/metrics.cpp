@@ -32,13 +32,35 @@ void MetricsFile::write(const Training& training, const Training::Step& since, d
   write_line(line.dump());
 }
 
+void MetricsFile::write_validation(const Training& training, const RankScores& scores, bool is_best, double seconds) {
+  write_line(Json{
+      {"validation", training.epochs_done()},
+      {"step", training.steps_done()},
+      {"queries", scores.queries},
+      {"mrr", scores.mrr},
+      {"mean_rank", scores.mean_rank},
+      {"hits_at_1", scores.hits_at_1},
+      {"hits_at_3", scores.hits_at_3},
+      {"hits_at_10", scores.hits_at_10},
+      {"best", is_best},
+      {"seconds",
+       seconds}}.dump());
+}
+
 void MetricsFile::write_end(const TrainSummary& summary, const RankTrainer* rank) {
-  Json line{{"end", summary.stopped ? "stopped" : "complete"},
+  Json line{{"end", summary.stopped ? "stopped"
+                    : summary.early ? "early"
+                                    : "complete"},
             {"steps", summary.steps},
             {"walks", summary.walks},
             {"pairs", summary.pairs},
             {"loss", summary.loss},
             {"seconds", summary.seconds}};
+  if (summary.validations > 0)
+    line["best"] = {{"mrr", summary.best_mrr},
+                    {"epoch", summary.best_epoch},
+                    {"validations", summary.validations},
+                    {"seconds", summary.validation_seconds}};
   if (rank)
     for (const StageTime& stage : rank->stages())
       line["stages"][stage.name] = {{"busy_s", stage.busy_s}, {"waiting_s", stage.waiting_s}};

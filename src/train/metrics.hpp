@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "graphscale/eval.hpp"
 #include "graphscale/train.hpp"
 
 namespace gs {
@@ -14,6 +15,8 @@ class MetricsFile {
   /// A line for what was trained since the last one. A line that cannot be written costs no training: it is warned of,
   /// and is the last.
   void write(const Training& training, const Training::Step& since, double seconds, double elapsed_s);
+
+  void write_validation(const Training& training, const RankScores& scores, bool is_best, double seconds);
 
   /// The last line of a run whose embeddings are saved; of exchanged training with rank 0's stages. Throws output where
   /// a line is missing.

@@ -54,7 +54,7 @@ Exec with(Device device, int threads, const Stream& stream, MemoryLedger& ledger
 class RankTrainer::Pipeline {
  public:
   explicit Pipeline(RankTrainer& trainer)
-      : trainer_(trainer), steps_(trainer.steps_of_run(trainer.plan_.step_walks)), start_s_(now_s()) {
+      : trainer_(trainer), first_(trainer.steps_done_), steps_(trainer.next_validation(first_)), start_s_(now_s()) {
     for (const auto& slot : trainer_.slots_) free_.push(slot.get());
     if (!trainer_.partitioned_) sampler_ = std::thread([this] { guarded([this] { sample_all(); }); });
     exchange_ = std::thread([this] { guarded([this] { exchange_all(); }); });
@@ -84,8 +84,9 @@ class RankTrainer::Pipeline {
     const std::lock_guard lock(mutex_);
     return std::exchange(reported_, {});
   }
-  /// Steps of the whole run; fewer once a rank was told to stop.
+  /// Steps of the run until this pipeline ends; fewer once a rank was told to stop.
   Offset steps() const { return steps_; }
+  bool told_to_stop() const { return told_to_stop_; }
   double seconds() const { return now_s() - start_s_; }
 
   /// Waits for the last push, and for every rank's last report.
@@ -126,7 +127,7 @@ class RankTrainer::Pipeline {
   }
 
   void sample_all() {
-    for (Offset step = 0; step < steps_; ++step) {
+    for (Offset step = first_; step < steps_; ++step) {
       Slot* slot = nullptr;
       if (!free_.pop(slot, trainer_.stages_[kSample].waiting_s)) return;
       sample(slot, step, trainer_.sampling_);
@@ -135,7 +136,7 @@ class RankTrainer::Pipeline {
   }
 
   void exchange_all() {
-    Offset fetched = 0, pushed = 0;
+    Offset fetched = first_, pushed = first_;
     while (pushed < steps_) {
       for (; fetched < steps_ && fetched <= pushed + trainer_.config_.training.staleness; ++fetched)
         if (!fetch(fetched)) return;
@@ -173,7 +174,9 @@ class RankTrainer::Pipeline {
     const std::lock_guard lock(mutex_);
     for (const RankReport& report : reports) {
       reported_.pairs += report.pairs, reported_.loss += report.loss, reported_.counters += report.counters;
-      if (report.stop) steps_ = std::min<Offset>(steps_, step + 1);
+      if (!report.stop) continue;
+      told_to_stop_ = true;
+      steps_ = std::min<Offset>(steps_, step + 1);
     }
   }
 
@@ -189,7 +192,7 @@ class RankTrainer::Pipeline {
   }
 
   void report_last() {
-    StoreCounters counters = trainer_.tables_->untold_counters();
+    StoreCounters counters = trainer_.tables_->tell_counters();
     std::vector<Offset> counts{unreported_.pairs};
     for (const auto& [name, counter] : kStoreCounters) counts.push_back(counters.*counter);
     double loss = unreported_.loss;
@@ -202,7 +205,9 @@ class RankTrainer::Pipeline {
   }
 
   RankTrainer& trainer_;
+  const Offset first_;
   std::atomic<Offset> steps_;
+  std::atomic<bool> told_to_stop_ = false;
   double start_s_;
   Handover<Slot*> free_, sampled_, fetched_, computed_;
   std::mutex mutex_;
@@ -211,7 +216,8 @@ class RankTrainer::Pipeline {
   std::thread sampler_, exchange_;
 };
 
-RankTrainer::RankTrainer(const Csr& graph, const Config& config, Comm& comm, Device device, int threads)
+RankTrainer::RankTrainer(const Csr& graph, const Config& config, Comm& comm, Device device, int threads,
+                         const StartRows& start)
     : Training(graph, config, device),
       comm_(comm),
       shape_(tile_shape(config)),
@@ -231,6 +237,7 @@ RankTrainer::RankTrainer(const Csr& graph, const Config& config, Comm& comm, Dev
   const int rank = comm.rank();
   plan_ = plan_rank(config, size_of(graph), placement_.part_of(rank, graph), device, available_bytes(device));
   check_ranks_fit(plan_, comm);
+  step_walks_ = plan_.step_walks;
   const TablesShape& shape = plan_.shape;
   if (device.is_cuda() && comm.size() > 1) device_comm_ = open_nccl(comm, config, exchange_);
 
@@ -245,6 +252,7 @@ RankTrainer::RankTrainer(const Csr& graph, const Config& config, Comm& comm, Dev
   if (plan_.part.computes) make_negatives(graph);
   tables_ = std::make_unique<ShardedTables>(shape, placement_, config.training.seed, comm,
                                             device_comm_ ? *device_comm_ : comm, host_ledger_, exchange_);
+  tables_->start_from(start);
   const Offset walks = plan_.part.computes ? shape.step_walks : 0;
   for (int i = 0; i < plan_.steps_in_flight; ++i) {
     auto slot = std::make_unique<Slot>();
@@ -271,7 +279,7 @@ void RankTrainer::make_negatives(const Csr& graph) {
 }
 
 void RankTrainer::sample(Slot& slot, const Exec& exec) {
-  slot.walks = walks_of(slot.step, plan_.step_walks);
+  slot.walks = walks_of(slot.step);
   const StepWalks& walks = slot.walks;
   const TrainingConfig& training = config_.training;
   kernels::WalkBatch batch{training.seed, std::uint32_t(walks.epoch), walks.first, walks.count, shape_.walk_length};
@@ -351,11 +359,11 @@ Training::Step RankTrainer::step() {
   pipeline_->hand_back(slot);
   if (is_last) {
     pipeline_->finish();
-    seconds_ = pipeline_->seconds();
-    stopped_ = walks_done_ < walks_total_;
-    walks_total_ = walks_done_;
+    seconds_ += pipeline_->seconds();
+    if (pipeline_->told_to_stop()) stopped_ = walks_done_ < walks_total_, end();
   }
   const RankReport all = pipeline_->take_reported();
+  if (is_last) pipeline_.reset();
   step.pairs = all.pairs, step.loss = all.loss, step.counters = all.counters;
   return step;
 }

@@ -15,8 +15,7 @@ std::shared_ptr<NodeNames> names_of_rows(const NodeNames& relations, Offset rows
   };
   const auto list = std::make_shared<List>();
   for (Offset row = 0; row < rows; ++row) {
-    std::string name = relations.name(row % relations.size());
-    if (row >= relations.size()) name += " (inverse)";
+    const std::string name = relation_row_name(relations, row);
     list->bytes.insert(list->bytes.end(), name.begin(), name.end());
     list->bounds.push_back(Offset(list->bytes.size()));
   }
@@ -24,6 +23,10 @@ std::shared_ptr<NodeNames> names_of_rows(const NodeNames& relations, Offset rows
 }
 
 }  // namespace
+
+std::string relation_row_name(const NodeNames& relations, Offset row) {
+  return relations.name(row % relations.size()) + (row < relations.size() ? "" : " (inverse)");
+}
 
 void make_run_folder(const fs::path& run) {
   std::error_code failure;

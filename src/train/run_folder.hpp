@@ -11,6 +11,9 @@ inline constexpr const char *kConfigFile = "config.json", *kMetricsFile = "metri
 void make_run_folder(const fs::path& run);                     ///< throws output
 void check_space(const fs::path& run, Offset nodes, int dim);  ///< throws output where the disk is too full
 
+/// The relation's name, or, from the rows of their reciprocals on, that with a mark.
+std::string relation_row_name(const NodeNames& relations, Offset row);
+
 /// What a run has learnt: a table of relations (where reciprocal twice as many), then nodes.
 struct Vectors {
   int dim = 0;

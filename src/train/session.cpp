@@ -32,36 +32,41 @@ void add(Training::Step& sum, const Training::Step& step) {
 }
 
 /// The error of a run that began, with what is left of it in its folder.
-Error with_folder(const Error& error, const fs::path& run) {
-  return Error(error.fault, cat(error.what(), " (", run.string(), " keeps ", kConfigFile, " and ", kMetricsFile,
-                                fs::exists(run / kEmbeddings) ? " beside the embeddings of the earlier run" : "",
-                                "; train into it again, or remove it)"));
+Error with_folder(const Error& error, const fs::path& run, const TrainSummary& summary) {
+  return Error(error.fault,
+               cat(error.what(), " (", run.string(), " keeps ", kConfigFile, " and ", kMetricsFile,
+                   summary.validations > 0         ? cat(" beside the best embeddings, of epoch ", summary.best_epoch)
+                   : fs::exists(run / kEmbeddings) ? " beside the embeddings of the earlier run"
+                                                   : "; nothing was saved",
+                   "; train into it again, or remove it)"));
 }
 
 }  // namespace
 
 TrainSummary with_record(const Config& config, const fs::path& run,
-                         const std::function<TrainSummary(MetricsFile&)>& body) {
+                         const std::function<void(MetricsFile&, TrainSummary&)>& body) {
   make_run_folder(run);
   MetricsFile metrics(run / kMetricsFile);
   write_text(run / kConfigFile, to_json(config));
+  TrainSummary summary;
   try {
-    return body(metrics);
+    body(metrics, summary);
+    return summary;
   } catch (const Error& error) {
     metrics.write_failure(error.what());
-    throw with_folder(error, run);
+    throw with_folder(error, run, summary);
   } catch (const std::exception& error) {
     metrics.write_failure(error.what());
     throw;
   }
 }
 
-void run_steps(Training& training, const Config& config, MetricsFile& metrics, bool stops_itself,
-               TrainSummary& summary) {
+void run_steps(Training& training, const Config& config, MetricsFile& metrics, bool stops_itself, TrainSummary& summary,
+               const std::function<std::string()>& validate) {
   Training::Step since, tail;  // since the last line of metrics; over the last tenth of the run
   const Offset walks_of_run = training.walks_total();
-  const double start_s = now_s();
-  double since_s = start_s;
+  double start_s = now_s(), since_s = start_s;  // later by the time of validations
+  std::string judged;
   Progress progress(config.model.kind == "line" ? "train " + config.model.order : "train", unit_name(config),
                     walks_of_run);
   const auto stopped = [&] { return !stops_itself && stop_requested(); };
@@ -71,18 +76,24 @@ void run_steps(Training& training, const Config& config, MetricsFile& metrics, b
     add(since, step);
     if (training.walks_done() * 10 > walks_of_run * 9) add(tail, step);
     const double spent_s = std::max(now_s() - since_s, 1e-9);
-    progress.advance(step.walks, note_of(since, spent_s));
-    if (training.steps_done() % config.metrics.every == 0 || training.done() || stopped()) {
+    progress.advance(step.walks, cat(note_of(since, spent_s), judged.empty() ? "" : ", ", judged));
+    if (!config.eval.valid.empty() && training.at_validation() && !stopped()) {
+      const double asked_s = now_s();
+      judged = validate();
+      start_s += now_s() - asked_s, since_s += now_s() - asked_s;
+    }
+    if (training.steps_done() % config.metrics.every_steps == 0 || training.done() || stopped()) {
       metrics.write(training, since, spent_s, now_s() - start_s);
       if (tail.pairs == 0) summary.loss = since.loss_a_pair();  // of a run stopped before its last tenth
       since = {}, since_s = now_s();
     }
   }
-  summary.stopped = training.walks_done() < walks_of_run;
+  summary.stopped = !training.done() || training.stopped();
   summary.seconds += now_s() - start_s;
   summary.steps += training.steps_done(), summary.walks += training.walks_done();
   if (tail.pairs > 0) summary.loss = tail.loss_a_pair();
-  if (!summary.stopped && training.steps_done() > 0) progress.finish(cat("loss ", summary.loss));
+  if (training.walks_done() == walks_of_run && training.steps_done() > 0)
+    progress.finish(cat("loss ", summary.loss, judged.empty() ? "" : ", ", judged));
 }
 
 void check_place(const Graph& graph, const Config& config, const fs::path& run, bool overwrite) {
@@ -108,21 +119,29 @@ void log_device(const Config& config, Device device, int threads) {
 
 const char* unit_name(const Config& config) { return tile_kind(config) == kernels::TileKind::walk ? "walks" : "tiles"; }
 
-SideBySide::SideBySide(Offset nodes, int dim, std::size_t parts)
-    : nodes_(nodes), dim_(dim), columns_(dim / int(parts)), values_(std::size_t(nodes * dim), 0.0f) {}
+Outcome::Outcome(const Graph& graph, const Config& config, const fs::path& run, std::size_t parts)
+    : graph_(graph),
+      run_(run),
+      dim_(config.model.dim),
+      columns_(config.model.dim / int(parts)),
+      joined_(parts > 1 ? std::size_t(graph.csr().num_nodes() * dim_) : 0, 0.0f) {}
 
-Rows<float> SideBySide::part(std::size_t index) {
-  return {values_.data() + index * std::size_t(columns_), nodes_, columns_, dim_};
+void Outcome::keep(std::size_t part, Rows<const float> table) {
+  const Offset nodes = graph_.csr().num_nodes(), dense = table.count - nodes;
+  if (joined_.empty()) return save_vectors(run_, {dim_, graph_, dense, source_of(table)});
+  for (Offset i = 0; i < nodes; ++i) {
+    const float* const from = table.row(dense + i);
+    float* const to = joined_.data() + i * dim_ + Offset(part) * columns_;
+    double squares = 0;
+    for (int c = 0; c < columns_; ++c) squares += double(from[c]) * double(from[c]);
+    const float factor = squares > 0 ? float(1 / std::sqrt(squares)) : 0;
+    for (int c = 0; c < columns_; ++c) to[c] = from[c] * factor;
+  }
 }
 
-void SideBySide::normalize(std::size_t index) {
-  const Rows<float> rows = part(index);
-  for (Offset i = 0; i < rows.count; ++i) {
-    double squares = 0;
-    for (int c = 0; c < rows.dim; ++c) squares += double(rows(i, c)) * double(rows(i, c));
-    const float factor = squares > 0 ? float(1 / std::sqrt(squares)) : 0;
-    for (int c = 0; c < rows.dim; ++c) rows(i, c) *= factor;
-  }
+void Outcome::finish() {
+  if (joined_.empty()) return;
+  save_vectors(run_, {dim_, graph_, 0, source_of({joined_.data(), graph_.csr().num_nodes(), dim_, dim_})});
 }
 
 }  // namespace gs

@@ -1,15 +1,16 @@
 // What training in place and on many ranks share: the loop of steps, the run's record, and vectors learnt in parts.
 #pragma once
 
-#include "src/train/metrics.hpp"
 #include "src/train/run_folder.hpp"
+#include "src/train/validator.hpp"
+#include "src/train/warm_start.hpp"
 
 namespace gs {
 
 /// Runs a training to its end or to a signal, with progress and metrics, and adds to `summary`. stops_itself: it looks
-/// for signals itself.
-void run_steps(Training& training, const Config& config, MetricsFile& metrics, bool stops_itself,
-               TrainSummary& summary);
+/// for signals itself. validate: called where eval.valid is to be ranked, may end the training; returns progress' note.
+void run_steps(Training& training, const Config& config, MetricsFile& metrics, bool stops_itself, TrainSummary& summary,
+               const std::function<std::string()>& validate);
 
 /// Before anything is loaded onto devices or trained. Throws output.
 void check_place(const Graph& graph, const Config& config, const fs::path& run, bool overwrite);
@@ -18,22 +19,24 @@ void log_graph(const Graph& graph, const std::string& graph_path, const Config& 
 void log_device(const Config& config, Device device, int threads);
 const char* unit_name(const Config& config);  ///< walks | tiles
 
-/// body(metrics) trains and saves. An error leaves the run's folder with its record, and embeddings of an earlier run.
+/// body trains and saves. An error leaves the run's folder with its record, and what embeddings there are.
 TrainSummary with_record(const Config& config, const fs::path& run,
-                         const std::function<TrainSummary(MetricsFile&)>& body);
+                         const std::function<void(MetricsFile&, TrainSummary&)>& body);
 
-/// The vectors of several parts side by side, each part's scaled to length 1; a part that was not trained is zero.
-class SideBySide {
+/// Where the vectors of a run's parts go: of one part to disk; of several side by side in memory, each part's scaled to
+/// length 1, then to disk. A part that was not trained is zero.
+class Outcome {
  public:
-  SideBySide(Offset nodes, int dim, std::size_t parts);
-  Rows<float> part(std::size_t index);  ///< [nodes, dim / parts], to be filled
-  void normalize(std::size_t index);
-  Rows<const float> rows() const { return {values_.data(), nodes_, dim_, dim_}; }
+  Outcome(const Graph& graph, const Config& config, const fs::path& run, std::size_t parts);
+  /// table: [dense rows + nodes, dim / parts] host memory. In place of what was kept of the part before.
+  void keep(std::size_t part, Rows<const float> table);
+  void finish();  ///< after the last part
 
  private:
-  Offset nodes_;
+  const Graph& graph_;
+  const fs::path& run_;
   int dim_, columns_;
-  std::vector<float> values_;
+  std::vector<float> joined_;  // [nodes, dim], of several parts
 };
 
 /// Training as the ranks of `world`; rank 0 writes `run`.

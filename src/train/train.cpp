@@ -8,10 +8,15 @@ namespace gs {
 namespace {
 
 void log_end(const TrainSummary& summary, const fs::path& run) {
+  const std::string of_best =
+      summary.validations == 0
+          ? ""
+          : cat(", of epoch ", summary.best_epoch, ", MRR ", summary.best_mrr, ", the best of ", summary.validations,
+                " validations in ", human_seconds(summary.validation_seconds));
   log_info(cat(summary.stopped ? "stopped by a signal: " : "", with_commas(summary.pairs), " pairs in ",
                human_seconds(summary.seconds), " (",
                human_count(double(summary.pairs) / std::max(summary.seconds, 1e-9)), " pairs/s), embeddings in ",
-               (run / kEmbeddings).string()));
+               (run / kEmbeddings).string(), of_best));
 }
 
 TrainSummary train_in_place(const Graph& graph, const std::string& graph_path, const Config& config,
@@ -22,28 +27,36 @@ TrainSummary train_in_place(const Graph& graph, const std::string& graph_path, c
   log_graph(graph, graph_path, config);
   log_device(config, device, threads);
   const std::vector<Config> parts = parts_of(config);
-  auto trainer = std::make_unique<Trainer>(graph.csr(), parts[0], device, threads);  // refuses what cannot be trained
+  std::optional<Validation> validation;
+  if (!config.eval.valid.empty()) validation.emplace(graph, config);
+  const WarmStart start(graph, config);
+  start.log();
+  const auto make_trainer = [&](std::size_t part) {
+    const int columns = parts[part].model.dim;
+    return std::make_unique<Trainer>(graph.csr(), parts[part], device, threads,
+                                     start.rows(int(part) * columns, columns));
+  };
+  auto trainer = make_trainer(0);  // refuses what cannot be trained
   log_info(cat("memory: ", human_bytes(double(trainer->plan().total_bytes())), " on ", to_string(device), ", ",
                with_commas(trainer->plan().step_walks), " ", unit_name(config), " a step"));
-  return with_record(config, run, [&](MetricsFile& metrics) {
-    TrainSummary summary;
+  return with_record(config, run, [&](MetricsFile& metrics, TrainSummary& summary) {
+    Outcome outcome(graph, config, run, parts.size());
     std::vector<float> copy;
-    if (parts.size() == 1) {
-      run_steps(*trainer, config, metrics, false, summary);
-      const Rows<const float> table = trainer->table(copy);
-      save_vectors(run, {table.dim, graph, trainer->dense_rows(), source_of(table)});
-    } else {
-      SideBySide joined(graph.csr().num_nodes(), config.model.dim, parts.size());
-      for (std::size_t p = 0; p < parts.size() && !summary.stopped; ++p) {
-        if (p > 0) trainer.reset(), trainer = std::make_unique<Trainer>(graph.csr(), parts[p], device, threads);
-        run_steps(*trainer, parts[p], metrics, false, summary);
-        source_of(trainer->table(copy))(0, joined.part(p));
-        joined.normalize(p);
-      }
-      save_vectors(run, {config.model.dim, graph, 0, source_of(joined.rows())});
+    MemoryLedger ledger(device);  // of validations
+    for (std::size_t p = 0; p < parts.size() && !summary.stopped; ++p) {
+      if (p > 0) trainer.reset(), trainer = make_trainer(p);
+      const auto keep = [&](Rows<const float> table) { outcome.keep(p, table); };
+      std::optional<Validator> validator;
+      if (validation)
+        validator.emplace(*validation, config, Exec{device, threads, nullptr, &ledger}, metrics, summary, keep);
+      run_steps(*trainer, parts[p], metrics, false, summary, [&] {
+        if (!validator->goes_on(*trainer, trainer->table(copy))) trainer->end();
+        return validator->note();
+      });
+      if (!validator || !validator->has_kept()) keep(trainer->table(copy));
     }
+    outcome.finish();
     metrics.write_end(summary);
-    return summary;
   });
 }
 

@@ -97,11 +97,19 @@ void serve_gathered(RankTrainer& trainer, Offset nodes, int dim, Comm& comm) {
   wait_for_work(comm, 0, {});
 }
 
-/// The ranks' trainings, one after another.
+/// The ranks' trainings, one after another. Rank 0 leads, the others serve: they make the same calls of comm.
 class RankSession {
  public:
   RankSession(const Graph& graph, const Config& config, Comm& comm, Device device, int threads)
-      : graph_(graph), config_(config), parts_(parts_of(config)), comm_(comm), device_(device), threads_(threads) {
+      : graph_(graph),
+        config_(config),
+        parts_(parts_of(config)),
+        comm_(comm),
+        device_(device),
+        threads_(threads),
+        start_(graph, config) {
+    wait_for_work(comm, 0, [&] { start_.log(); });
+    if (!config.eval.valid.empty()) wait_for_work(comm, 0, [&] { validation_.emplace(graph, config); });
     start(0);
   }
 
@@ -112,13 +120,18 @@ class RankSession {
     naming_last_step([&] {
       for (std::size_t p = 0; p < parts_.size(); ++p) {
         if (p > 0) start(p);
-        while (!trainer_->done()) trainer_->step();
-        const Offset nodes = graph_.csr().num_nodes();
-        if (parts_.size() > 1) {
-          trainer_->gather(0, {nullptr, nodes, parts_[p].model.dim, config_.model.dim});
-        } else {
-          serve_gathered(*trainer_, nodes, config_.model.dim, comm_);
+        bool has_kept = false;
+        while (!trainer_->done()) {
+          trainer_->step();
+          if (!is_validating()) continue;
+          gather_table();
+          wait_for_work(comm_, 0, {});
+          agree_to_go_on(true);
+          has_kept = true;
         }
+        if (!has_kept && parts_.size() > 1) gather_table();
+        if (!has_kept && parts_.size() == 1)
+          serve_gathered(*trainer_, graph_.csr().num_nodes(), config_.model.dim, comm_);
         if (trainer_->stopped()) break;
       }
       if (parts_.size() > 1) wait_for_work(comm_, 0, {});
@@ -127,27 +140,29 @@ class RankSession {
   }
 
   TrainSummary lead(const fs::path& run) {
-    return with_record(config_, run, [&](MetricsFile& metrics) {
-      TrainSummary summary;
+    return with_record(config_, run, [&](MetricsFile& metrics, TrainSummary& summary) {
       naming_last_step([&] {
-        if (parts_.size() == 1) {
-          run_steps(*trainer_, config_, metrics, true, summary);
-          log_stages(*trainer_);
-          save_gathered(*trainer_, graph_, config_.model.dim, run, comm_);
-        } else {
-          lead_parts(run, metrics, summary);
+        Outcome outcome(graph_, config_, run, parts_.size());
+        for (std::size_t p = 0; p < parts_.size() && !summary.stopped; ++p) {
+          if (p > 0) start(p);
+          const auto keep = [&](Rows<const float> table) { outcome.keep(p, table); };
+          const bool has_kept = lead_part(parts_[p], metrics, summary, keep);
+          if (!has_kept && parts_.size() > 1) keep(gather_table());
+          if (!has_kept && parts_.size() == 1) save_gathered(*trainer_, graph_, config_.model.dim, run, comm_);
         }
+        if (parts_.size() > 1) wait_for_work(comm_, 0, [&] { outcome.finish(); });
         comm_.barrier();
         metrics.write_end(summary, trainer_.get());
       });
-      return summary;
     });
   }
 
  private:
   void start(std::size_t part) {
     trainer_.reset();
-    trainer_ = std::make_unique<RankTrainer>(graph_.csr(), parts_[part], comm_, device_, threads_);
+    const int columns = parts_[part].model.dim;
+    trainer_ = std::make_unique<RankTrainer>(graph_.csr(), parts_[part], comm_, device_, threads_,
+                                             start_.rows(int(part) * columns, columns));
   }
 
   /// Of a rank that misses another: how far they had come together. Between two parts there is no trainer.
@@ -161,16 +176,44 @@ class RankSession {
     }
   }
 
-  void lead_parts(const fs::path& run, MetricsFile& metrics, TrainSummary& summary) {
-    SideBySide joined(graph_.csr().num_nodes(), config_.model.dim, parts_.size());
-    for (std::size_t p = 0; p < parts_.size() && !summary.stopped; ++p) {
-      if (p > 0) start(p);
-      run_steps(*trainer_, parts_[p], metrics, true, summary);
-      log_stages(*trainer_);
-      trainer_->gather(0, joined.part(p));
-      joined.normalize(p);
-    }
-    wait_for_work(comm_, 0, [&] { save_vectors(run, {config_.model.dim, graph_, 0, source_of(joined.rows())}); });
+  /// Whether validations have kept the vectors.
+  bool lead_part(const Config& part, MetricsFile& metrics, TrainSummary& summary,
+                 const std::function<void(Rows<const float>)>& keep) {
+    MemoryLedger ledger(device_);  // of validations
+    std::optional<Validator> validator;
+    if (validation_)
+      validator.emplace(*validation_, config_, Exec{device_, threads_, nullptr, &ledger}, metrics, summary, keep);
+    run_steps(*trainer_, part, metrics, true, summary, [&] {
+      if (!is_validating()) return validator->note();
+      const Rows<const float> table = gather_table();
+      bool goes_on = true;
+      wait_for_work(comm_, 0, [&] { goes_on = validator->goes_on(*trainer_, table); });
+      agree_to_go_on(goes_on);
+      return validator->note();
+    });
+    log_stages(*trainer_);
+    return validator && validator->has_kept();
+  }
+
+  bool is_validating() const {
+    return !config_.eval.valid.empty() && trainer_->at_validation() && !trainer_->stopped();
+  }
+
+  /// Rank 0's answer.
+  void agree_to_go_on(bool goes_on) {
+    comm_.broadcast(&goes_on, sizeof goes_on, 0);
+    if (!goes_on) trainer_->end();
+  }
+
+  /// The whole table [dense rows + nodes, dim] in rank 0's memory; nothing elsewhere.
+  Rows<const float> gather_table() {
+    const int dim = trainer_->config().model.dim;
+    const Offset rows = trainer_->dense_rows() + graph_.csr().num_nodes();
+    if (comm_.rank() == 0) table_.resize(std::size_t(rows * dim));
+    for (Offset first = 0; first < rows; first += kSaveBlock)
+      trainer_->gather(first, {comm_.rank() == 0 ? table_.data() + first * dim : nullptr,
+                               std::min(kSaveBlock, rows - first), dim, dim});
+    return {table_.data(), rows, dim, dim};
   }
 
   const Graph& graph_;
@@ -179,6 +222,9 @@ class RankSession {
   Comm& comm_;
   Device device_;
   int threads_;
+  WarmStart start_;
+  std::optional<Validation> validation_;  // of rank 0
+  std::vector<float> table_;              // of rank 0
   std::unique_ptr<RankTrainer> trainer_;
 };
 

@@ -40,31 +40,45 @@ Training::Training(const Csr& graph, const Config& config, Device device) : conf
   walks_total_ = walks_per_epoch_ * config.training.epochs;
 }
 
-Training::StepWalks Training::walks_of(Offset step, Offset step_walks) const {
-  const Offset steps_per_epoch = (walks_per_epoch_ + step_walks - 1) / step_walks;
+Training::StepWalks Training::walks_of(Offset step) const {
+  const Offset steps_per_epoch = steps_until(walks_per_epoch_);
   StepWalks walks;
   walks.epoch = int(step / steps_per_epoch);
-  walks.first = step % steps_per_epoch * step_walks;
-  walks.count = std::min(step_walks, walks_per_epoch_ - walks.first);
+  walks.first = step % steps_per_epoch * step_walks_;
+  walks.count = std::min(step_walks_, walks_per_epoch_ - walks.first);
   walks.share = double(walks.epoch * walks_per_epoch_ + walks.first) / double(walks_total_);
   return walks;
 }
 
-Offset Training::steps_of_run(Offset step_walks) const {
-  return (walks_per_epoch_ + step_walks - 1) / step_walks * config_.training.epochs;
+Offset Training::steps_until(Offset walks) const {
+  const auto steps_for = [&](Offset count) { return (count + step_walks_ - 1) / step_walks_; };
+  return walks / walks_per_epoch_ * steps_for(walks_per_epoch_) + steps_for(walks % walks_per_epoch_);
 }
+
+Offset Training::next_validation(Offset steps) const {
+  const Offset all = steps_until(walks_per_epoch_ * config_.training.epochs);
+  if (config_.eval.valid.empty() || steps >= all) return all;
+  const double walks = config_.eval.every * double(walks_per_epoch_);  // between two
+  const StepWalks last = walks_of(steps);
+  const double done = double(last.epoch) * double(walks_per_epoch_) + double(last.first);
+  const double next = (std::floor(done / walks * (1 + 1e-12)) + 1) * walks;
+  if (next >= double(walks_per_epoch_) * config_.training.epochs) return all;
+  return std::max(steps + 1, steps_until(Offset(std::ceil(next * (1 - 1e-12)))));
+}
+
+bool Training::at_validation() const { return steps_done_ > 0 && next_validation(steps_done_ - 1) == steps_done_; }
 
 void Training::check_loss(const Step& step, const std::function<std::string()>& first_bad_value) const {
   const double untrained = untrained_loss(config_);
   const double mean = step.loss_a_pair();
   if (std::isfinite(mean) && mean <= kExplosion * untrained) return;
-  throw Error(Fault::internal, cat("training diverged at step ", steps_done_, " (epoch ", epoch_, ", learning rate ",
-                                   step.learning_rate, "): the mean loss a pair is ",
-                                   std::isnan(mean) ? "not a number" : cat(mean), ", that of untrained vectors ",
-                                   untrained, first_bad_value(), "; nothing was saved; lower training.learning_rate"));
+  throw Error(Fault::internal,
+              cat("training diverged at step ", steps_done_, " (epoch ", epoch_, ", learning rate ", step.learning_rate,
+                  "): the mean loss a pair is ", std::isnan(mean) ? "not a number" : cat(mean),
+                  ", that of untrained vectors ", untrained, first_bad_value(), "; lower training.learning_rate"));
 }
 
-Trainer::Trainer(const Csr& graph, const Config& config, Device device, int threads)
+Trainer::Trainer(const Csr& graph, const Config& config, Device device, int threads, const StartRows& start)
     : Training(graph, config, device),
       shape_(tile_shape(config)),
       triples_(triple_shape(config, graph.num_relations)),
@@ -76,6 +90,7 @@ Trainer::Trainer(const Csr& graph, const Config& config, Device device, int thre
       exec_{device, threads, stream_.get(), ledger_.get()},
       writer_{device, config.training.deterministic ? 1 : threads, stream_.get(), ledger_.get()} {
   shape_.both_ways = !graph.directed;
+  step_walks_ = plan_.step_walks;
   const Offset tiles = plan_.step_walks * shape_.tiles_per_walk;
   Exec graph_home = exec_;
   if (config.sampler.topology == "uva") graph_home.ledger = host_ledger_.get();
@@ -84,6 +99,7 @@ Trainer::Trainer(const Csr& graph, const Config& config, Device device, int thre
   if (keeps_known_triples(config)) known_ = std::make_unique<KnownTable>(graph, graph_home);
   model_ =
       std::make_unique<Model>(model_shape(config, graph.num_nodes(), graph.num_relations), config.training.seed, exec_);
+  model_->start_from(start, exec_);
   nodes_ = {*ledger_, plan_.step_walks * shape_.walk_length, "step: walks"};
   negatives_ = {*ledger_, tiles * shape_.shared_negatives, "step: negatives"};
   results_ = {*ledger_, tiles, "step: results"};
@@ -92,7 +108,7 @@ Trainer::Trainer(const Csr& graph, const Config& config, Device device, int thre
 
 Trainer::Step Trainer::step() {
   const kernels::Ops& ops = kernels::ops(exec_);
-  const StepWalks now = walks_of(steps_done_, plan_.step_walks);
+  const StepWalks now = walks_of(steps_done_);
   epoch_ = now.epoch;
   Step step;
   step.walks = now.count;

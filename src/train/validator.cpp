@@ -1,0 +1,48 @@
+#include "src/train/validator.hpp"
+
+#include <cstdio>
+
+namespace gs {
+
+Validator::Validator(const Validation& validation, const Config& config, const Exec& exec, MetricsFile& metrics,
+                     TrainSummary& summary, std::function<void(Rows<const float>)> keep)
+    : validation_(validation),
+      config_(config),
+      exec_(exec),
+      metrics_(metrics),
+      summary_(summary),
+      keep_(std::move(keep)) {}
+
+bool Validator::goes_on(const Training& training, Rows<const float> table) {
+  const double start_s = now_s();
+  const RankScores scores = validation_.rank(table, exec_);
+  const bool is_best = rankings_ == 0 || scores.mrr > best_mrr_;
+  if (is_best) {
+    keep_(table);
+    best_mrr_ = scores.mrr, best_epoch_ = training.epochs_done();
+    summary_.best_mrr = best_mrr_, summary_.best_epoch = best_epoch_;
+  }
+  without_better_ = is_best ? 0 : without_better_ + 1;
+  ++rankings_, ++summary_.validations;
+  const double seconds = now_s() - start_s;
+  summary_.validation_seconds += seconds;
+  metrics_.write_validation(training, scores, is_best, seconds);
+
+  char text[160];
+  std::snprintf(text, sizeof text, "MRR %.4f", scores.mrr);
+  note_ = text;
+  if (!is_best) {
+    std::snprintf(text, sizeof text, " (best %.4f, epoch %.4g)", best_mrr_, best_epoch_);
+    note_ += text;
+  }
+  std::snprintf(text, sizeof text, "epoch %.4g: %s, Hits@10 %.4f%s (%s queries, %s)", training.epochs_done(),
+                note_.c_str(), scores.hits_at_10, is_best ? ", saved as the best" : "",
+                with_commas(scores.queries).c_str(), human_seconds(seconds).c_str());
+  log_info(cat("validation: ", text));
+  if (config_.eval.patience == 0 || without_better_ < config_.eval.patience || training.done()) return true;
+  summary_.early = true;
+  log_info(cat("training ends early: no better MRR in ", without_better_, " validations (eval.patience)"));
+  return false;
+}
+
+}  // namespace gs

@@ -1,0 +1,35 @@
+// Validation as training goes: what was best is kept, and patience ends.
+#pragma once
+
+#include "graphscale/eval.hpp"
+
+#include "src/train/metrics.hpp"
+
+namespace gs {
+
+class Validator {
+ public:
+  /// keep(table) is called with the vectors that are the best yet, the first among them. All must outlive this.
+  Validator(const Validation& validation, const Config& config, const Exec& exec, MetricsFile& metrics,
+            TrainSummary& summary, std::function<void(Rows<const float> table)> keep);
+
+  /// Ranks the vectors so far [dense rows + nodes, dim] (host memory), logs it, adds a line to the metrics. false: no
+  /// better MRR for eval.patience rankings. Throws what keep throws, and memory.
+  bool goes_on(const Training& training, Rows<const float> table);
+
+  bool has_kept() const { return rankings_ > 0; }
+  const std::string& note() const { return note_; }  ///< for progress
+
+ private:
+  const Validation& validation_;
+  const Config& config_;
+  Exec exec_;
+  MetricsFile& metrics_;
+  TrainSummary& summary_;
+  std::function<void(Rows<const float>)> keep_;
+  int rankings_ = 0, without_better_ = 0;
+  double best_mrr_ = 0, best_epoch_ = 0;
+  std::string note_;
+};
+
+}  // namespace gs

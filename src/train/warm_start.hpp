@@ -1,0 +1,42 @@
+// Rows that start from an earlier run's, and rows that stay as they start.
+#pragma once
+
+#include "graphscale/checkpoint.hpp"
+#include "graphscale/graph.hpp"
+#include "graphscale/model.hpp"
+
+namespace gs {
+
+/// What start.* asks for. Reads what it is asked for and keeps no row: any rank, any placement.
+class WarmStart {
+ public:
+  /// `graph` and `config`, of the whole run, must outlive this.
+  /// Throws input: no such run, other columns, another kind of model, a list that names no node of the graph.
+  WarmStart(const Graph& graph, const Config& config);
+
+  /// Of a training whose columns begin at `first_column` of the vectors (see parts_of); to be asked from any thread.
+  StartRows rows(int first_column, int dim) const;
+  void log() const;  ///< how many nodes start from where, and what was not found; looks at every name
+
+ private:
+  enum class Origin { run, mean, drawn };
+  Origin origin(RowId node) const;
+  /// Where the run has the node's vector.
+  const float* vector_of(RowId node) const;
+  /// visit(vector) once a neighbour that the run has, sources of arcs to the node among them.
+  template <class Visit>
+  void each_known_neighbour(RowId node, const Visit& visit) const;
+  bool start_of(RowId row, int first_column, Span<float> values) const;
+  void find_sources();
+  void read_frozen();
+
+  const Graph& graph_;
+  const Config& config_;
+  Offset dense_rows_;
+  std::optional<Embeddings> nodes_, relations_;
+  std::vector<std::pair<RowId, RowId>> sources_;  // of a directed graph: (new node, known node with an arc to it)
+  std::vector<bool> frozen_;                      // [nodes], or empty
+  std::string unknown_frozen_;                    // names of start.frozen that no node has, in words
+};
+
+}  // namespace gs
