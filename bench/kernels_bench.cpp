@@ -163,8 +163,11 @@ constexpr Case kBiased{"walks, p 1/4 q 4", "step",
                        "20 bytes a step, as uniform; tries and tests of neighbours are not counted"};
 constexpr Case kWeightedBiased{"walks, weighted p q", "step", "28 bytes a step, as weighted; p 1/4, q 4"};
 constexpr Case kStar{"star, uniform", "step", "20 bytes a step"};
-constexpr Case kStarBiased{"star, p 1/4 q 4", "step", "20 bytes a step, as uniform"};
 constexpr WalkRule kBiases{true, 4, 0.25f};
+constexpr const char* kStarFormula = "20 bytes a step, as uniform";
+constexpr std::pair<WalkRule, Case> kStarBiased[] = {{kBiases, {"star, p 1/4 q 4", "step", kStarFormula}},
+                                                     {{true, 0.25f, 4}, {"star, p 4 q 1/4", "step", kStarFormula}},
+                                                     {{true, 1, 1e-6f}, {"star, p 1 q 1e6", "step", kStarFormula}}};
 constexpr Case kNegatives{"negatives", "draw", "12 bytes a draw: alias slot 8, row written 4"};
 constexpr Case kUnique{"unique_rows", "position", "16 bytes a position: row 4, table entry 8, slot written 4"};
 constexpr Case kInitialize{"initialize_rows", "row", "4 dim bytes a row"};
@@ -367,7 +370,9 @@ void measure_star(const Options& options, Device device, Report& report) {
   const int length = options.config.sampler.walk_length;
   const Buffer<RowId> nodes(ledger, kWalks * length, "walks");
   kernels::WalkBatch batch{1, 0, 0, kWalks, length};
-  const WalkTopology first_order(graph.csr(), {}, exec), second_order(graph.csr(), kBiases, exec);
+  std::vector<WalkTopology> topologies;
+  topologies.emplace_back(graph.csr(), WalkRule{}, exec);
+  for (const auto& [rule, of] : kStarBiased) topologies.emplace_back(graph.csr(), rule, exec);
   const auto walks = [&](const WalkTopology& topology) {
     const double steps = double(kWalks) * (length - 1);  // no walk ends early
     return Repetition{.prepare = [&] { batch.first = (batch.first + kWalks) % (16 * kWalks); },
@@ -377,11 +382,15 @@ void measure_star(const Options& options, Device device, Report& report) {
                             return Work{steps, 20 * steps, 0};
                           }};
   };
-  const std::vector<Rate> rates =
-      bench::measure_in_turn({walks(first_order), walks(second_order)}, options.seconds, exec);
+  std::vector<Repetition> repetitions;
+  for (const WalkTopology& topology : topologies) repetitions.push_back(walks(topology));
+  const std::vector<Rate> rates = bench::measure_in_turn(repetitions, options.seconds, exec);
   report.add(kStar, rates[0]);
-  report.add(kStarBiased, rates[1]);
-  report.add_ratio("star: uniform / biased", rates[0], rates[1]);
+  for (std::size_t k = 0; k < std::size(kStarBiased); ++k) {
+    const Case& of = kStarBiased[k].second;
+    report.add(of, rates[k + 1]);
+    report.add_ratio(cat(kStar.name, " / ", of.name), rates[0], rates[k + 1]);
+  }
 }
 
 /// A step's walks and negatives made unique, for rows of 8 owners.

@@ -332,6 +332,13 @@ TEST_F(FieldReport, O29MisspeltAndMisplacedSettingsAreRefusedBeforeTheGraphIsRea
   EXPECT_SAYS(refusal(2, train_it + "--learning-rate"), "needs a value");
 }
 
+TEST_F(FieldReport, O29AnOptionThatTheModelDoesNotReadIsWarnedOf) {
+  succeed("graph generate ring --nodes 20 --out s");
+
+  EXPECT_SAYS(train("--kind line --dim 8 --p 2").err, "warning: sampler.p 2 has no effect: model.kind line");
+  EXPECT_FALSE(says(train("--kind node2vec --dim 8 --p 2").err, "no effect"));
+}
+
 TEST_F(FieldReport, O30EveryDimensionIsTrainedAndExportedAsAsked) {
   succeed("graph generate ring --nodes 20 --out s");
 

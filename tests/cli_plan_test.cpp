@@ -73,6 +73,14 @@ TEST_F(PlanCommand, OfAStoreSamplesItsFirstSteps) {
   EXPECT_EQ(json("plan --graph store")["ranks"], 1);
 }
 
+TEST_F(PlanCommand, SaysWhatItDoesNotCount) {
+  const std::string walks = "plan --nodes 1000 --arcs 9000 --ranks 2 --kind node2vec --topology partitioned ";
+
+  EXPECT_TRUE(json(walks)["not_counted"].empty());
+  EXPECT_EQ(json(walks + "--q 2")["not_counted"].size(), 1u);
+  EXPECT_SAYS(succeed(walks + "--q 2 --valid pairs.txt").out, "not counted               validations (eval.valid)");
+}
+
 TEST_F(PlanCommand, OfRolesIsOneTableARole) {
   const nlohmann::json roles =
       json("plan --nodes 1000 --arcs 9000 --ranks 4 --ranks.storage 0,1 --ranks.compute 1-3")["roles"];

@@ -299,6 +299,18 @@ TEST(NearestName, IsEmptyWhereNoneIsNear) {
   EXPECT_EQ(nearest_name("serve", {"train", "query"}), "");
 }
 
+TEST(IdleOptions, AreThoseThatTheKindDoesNotReadAndThatWereChanged) {
+  Config config = default_config("line");
+  EXPECT_TRUE(idle_options(config).empty());
+  config.sampler.p = 2, config.model.order = "first", config.training.epochs = 7;
+
+  ASSERT_EQ(idle_options(config).size(), 1u);
+  EXPECT_EQ(idle_options(config)[0], "sampler.p 2 has no effect: model.kind line does not read it (read by: node2vec)");
+  config.model.kind = "node2vec";
+  EXPECT_EQ(idle_options(config).size(), 1u) << "model.order";
+  EXPECT_TRUE(idle_options(default_config("rotate")).empty());
+}
+
 TEST(Options, AreListedForPeople) {
   const std::string text = options_text();
   EXPECT_NE(text.find("default 5 (transe, rotate 1; distmult, complex 256)"), std::string::npos);

@@ -123,13 +123,23 @@ struct Option {
   const char* unit = "";
   std::vector<const char*> choices = {};  ///< of a text; empty: any
   const char* help = "";
+  const char* kinds = "";  ///< the kinds of model that read it, blanks between; empty: all
 
+  Option of(const char* these_kinds) const {
+    Option option = *this;
+    option.kinds = these_kinds;
+    return option;
+  }
   static Option number(double min, double max, const char* unit, const char* help) {
     return {min, max, unit, {}, help};
   }
   static Option text(std::vector<const char*> choices, const char* help) { return {0, 0, "", choices, help}; }
   static Option boolean(const char* help) { return {0, 0, "", {}, help}; }
 };
+
+/// For Option::of.
+inline constexpr const char *kOfWalks = "deepwalk node2vec", *kOfPairs = "deepwalk node2vec line",
+                            *kOfTriples = "transe distmult complex rotate";
 
 /// Calls visit(name, field, Option) once an option, in the order of the help page. The last part of a name is unique:
 /// it is the option's short flag (--walk-length for sampler.walk_length).
@@ -144,42 +154,44 @@ void each_option(C& c, Visit&& visit) {
   visit("model.dim", c.model.dim, Option::number(1, 2048, "columns",
         "length of a node's vector in real numbers; complex and rotate take them as dim / 2 complex ones"));
   visit("model.window", c.model.window, Option::number(1, 64, "nodes",
-        "contexts on either side of a walk's node"));
+        "contexts on either side of a walk's node").of(kOfWalks));
   visit("model.shrink_window", c.model.shrink_window, Option::boolean(
-        "draw each node's window from 1 to model.window, as word2vec does; false: always the whole window"));
+        "draw each node's window from 1 to model.window, as word2vec does; false: always the whole window")
+        .of(kOfWalks));
   visit("model.negatives", c.model.negatives, Option::number(0.01, 1e9, "a pair",
         "negatives that a positive pair is weighed against, in expectation"));
   visit("model.order", c.model.order, Option::text({"first", "second", "both"},
         "of line; first: neighbours have like vectors (undirected graphs); second: nodes with like neighbours do; both: "
-        "half of the columns each, either half scaled to length 1"));
+        "half of the columns each, either half scaled to length 1").of("line"));
   visit("model.distance", c.model.distance, Option::text({"l1", "l2"},
-        "of transe"));
+        "of transe").of("transe"));
   visit("model.loss", c.model.loss, Option::text({"logistic", "margin", "softmax"},
         "of triples; logistic: positives and negatives each by themselves; margin: positives above negatives by "
-        "model.margin; softmax: the positive among its negatives"));
+        "model.margin; softmax: the positive among its negatives").of(kOfTriples));
   visit("model.margin", c.model.margin, Option::number(0, 1000, "",
-        "of the margin loss; in the logistic loss of transe and rotate the distance that scores 0"));
+        "of the margin loss; in the logistic loss of transe and rotate the distance that scores 0").of(kOfTriples));
   visit("model.adversarial", c.model.adversarial, Option::number(0, 100, "",
-        "negatives of triples are weighed by a softmax of their scores times this (self-adversarial); 0: equally"));
+        "negatives of triples are weighed by a softmax of their scores times this (self-adversarial); 0: equally")
+        .of(kOfTriples));
   visit("model.reciprocal", c.model.reciprocal, Option::boolean(
-        "ask for heads by a second row of each relation"));
+        "ask for heads by a second row of each relation").of(kOfTriples));
   visit("model.regularizer", c.model.regularizer, Option::text({"none", "l2", "n3"},
-        "of a triple's rows, beside the loss; l2: squares, n3: cubes of moduli"));
+        "of a triple's rows, beside the loss; l2: squares, n3: cubes of moduli").of(kOfTriples));
   visit("model.regularization", c.model.regularization, Option::number(0, 1000, "",
-        "weight of model.regularizer"));
+        "weight of model.regularizer").of(kOfTriples));
   visit("model.dtype", c.model.dtype, Option::text({"fp32", "fp16", "bf16"},
         "how rows are kept; 16-bit rows are rounded stochastically, and trained by exchange also on one rank"));
 
   visit("sampler.walk_length", c.sampler.walk_length, Option::number(2, 1024, "nodes",
-        "nodes in one walk, its start among them"));
+        "nodes in one walk, its start among them").of(kOfPairs));
   visit("sampler.walks_per_node", c.sampler.walks_per_node, Option::number(1, 1e6, "walks",
-        "walks started from each node in an epoch"));
+        "walks started from each node in an epoch").of(kOfWalks));
   visit("sampler.p", c.sampler.p, Option::number(1e-6, 1e6, "",
-        "of node2vec: a step back to the node before is 1 / p times as likely"));
+        "of node2vec: a step back to the node before is 1 / p times as likely").of("node2vec"));
   visit("sampler.q", c.sampler.q, Option::number(1e-6, 1e6, "",
-        "of node2vec: a step to a node that the one before has no edge to is 1 / q times as likely"));
+        "of node2vec: a step to a node that the one before has no edge to is 1 / q times as likely").of("node2vec"));
   visit("sampler.triples_per_tile", c.sampler.triples_per_tile, Option::number(1, 256, "triples",
-        "triples that share negatives"));
+        "triples that share negatives").of(kOfTriples));
   visit("sampler.shared_negatives", c.sampler.shared_negatives, Option::number(1, 4096, "rows",
         "negatives drawn for a tile and shared by its centres or triples (at most 256 by centres)"));
   visit("sampler.negative_power", c.sampler.negative_power, Option::number(0, 1, "",
@@ -189,9 +201,9 @@ void each_option(C& c, Visit&& visit) {
   visit("sampler.in_batch_share", c.sampler.in_batch_share, Option::number(0, 1, "of negatives",
         "drawn instead from the nodes that the rank's step trains"));
   visit("sampler.filter_negatives", c.sampler.filter_negatives, Option::boolean(
-        "of triples: a negative that makes a triple of the graph is left out"));
+        "of triples: a negative that makes a triple of the graph is left out").of(kOfTriples));
   visit("sampler.weighted", c.sampler.weighted, Option::boolean(
-        "follow edges in proportion to their weight where the graph has weights; false: uniformly"));
+        "follow edges in proportion to their weight where the graph has weights; false: uniformly").of(kOfPairs));
   visit("sampler.negatives_from", c.sampler.negatives_from, Option::text({"auto", "local", "global"},
         "local: each rank draws negatives from its own rows, which then never travel; global: from the whole graph; "
         "auto: local where rows are placed cyclically, global where a partitioner placed them or deterministic"));
@@ -272,8 +284,8 @@ void each_option(C& c, Visit&& visit) {
   visit("exchange.row_type", c.exchange.row_type, Option::text({"fp32", "fp16", "bf16"},
         "rows on the wire"));
   visit("exchange.compression", c.exchange.compression, Option::text({"none", "fp16", "int8", "topk", "onebit"},
-        "gradients on the wire; int8: a scale a row; onebit: two a 32 columns; topk and onebit keep what they leave out for the row's next "
-        "gradient"));
+        "gradients on the wire; int8: a scale a row; onebit: two a 32 columns; topk and onebit keep what they leave out for "
+        "the row's next gradient"));
   visit("exchange.keep_share", c.exchange.keep_share, Option::number(0, 1, "of columns",
         "what topk sends of a gradient, at least one value"));
   visit("exchange.feedback_rows", c.exchange.feedback_rows, Option::number(-1, 4294967294.0, "rows",
@@ -344,6 +356,9 @@ int edit_distance(std::string_view a, std::string_view b);
 
 /// true/false/yes/no/1/0/on/off in any spelling of case; throws usage on all else, naming `place`.
 bool parse_bool(const std::string& text, const std::string& place);
+
+/// Options that are not as this kind of model has them by default though it does not read them, each as a sentence.
+std::vector<std::string> idle_options(const Config& config);
 
 /// An option in words, for help pages.
 struct OptionText {

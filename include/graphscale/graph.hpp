@@ -49,6 +49,19 @@ std::shared_ptr<NodeNames> names_of_numbers(Span<const std::uint64_t> numbers,
 std::shared_ptr<NodeNames> names_of_bytes(Span<const char> bytes, Span<const Offset> bounds,
                                           std::shared_ptr<const void> owner = nullptr);
 
+/// Names as bytes, one after another.
+struct NameList {
+  std::vector<char> bytes;
+  std::vector<Offset> bounds{0};  ///< [n + 1]
+
+  Offset size() const { return Offset(bounds.size()) - 1; }
+  void add(std::string_view name) {
+    bytes.insert(bytes.end(), name.begin(), name.end());
+    bounds.push_back(Offset(bytes.size()));
+  }
+};
+std::shared_ptr<NodeNames> names_of(NameList list);  ///< keeps the list
+
 // ------------------------------------------------------------------------------------------------------------ ingest
 
 /// What becomes of several edges between the same two nodes (undirected: in either direction).

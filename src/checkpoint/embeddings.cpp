@@ -19,29 +19,22 @@ fs::path array_file(const fs::path& path) {
                                 "; a finished run's folder is expected"));
 }
 
-/// The names of a text file, one after another.
-struct NameList {
-  std::vector<char> bytes;
-  std::vector<Offset> bounds{0};
-};
-
 std::shared_ptr<NodeNames> read_names(const fs::path& path, Offset rows) {
   const MappedFile file(path);
   const std::string_view text(file.bytes().data, std::size_t(file.bytes().size));
-  const auto list = std::make_shared<NameList>();
-  list->bytes.reserve(text.size());
+  NameList list;
+  list.bytes.reserve(text.size());
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
-    list->bytes.insert(list->bytes.end(), text.begin() + Offset(start), text.begin() + Offset(end));
-    list->bounds.push_back(Offset(list->bytes.size()));
+    list.add(text.substr(start, end - start));
     start = end + 1;
   }
-  const Offset count = Offset(list->bounds.size()) - 1;
+  const Offset count = list.size();
   if (count != rows)
     throw Error(Fault::input,
                 cat(path.string(), ": ", count, " names for ", rows, " rows; one line a row is expected"));
 
-  auto names = names_of_bytes(list->bytes, list->bounds, list);
+  auto names = names_of(std::move(list));
   for (Offset row = 0; row < rows; ++row)
     if (const Offset other = *names->find(names->name(row)); other != row)
       throw Error(Fault::input, cat(path.string(), ":", std::max(row, other) + 1, ": the name \"", names->name(row),

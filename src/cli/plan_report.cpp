@@ -116,6 +116,19 @@ void print_time(const PlanSubject& subject, const PlanForecast& expected) {
                  decimal_bytes(rates.host_link_bytes), "/s, link ", human_count(rates.link_bytes * 8), "bit/s"));
 }
 
+/// What a run does that no figure of the plan holds.
+std::vector<std::string> not_counted(const PlanSubject& subject) {
+  const Config& config = subject.config;
+  std::vector<std::string> sentences;
+  if (config.sampler.topology == "partitioned" && walk_rule(config).second_order())
+    sentences.push_back("what second-order walkers ask of other ranks (sampler.p, sampler.q)");
+  if (!config.eval.valid.empty())
+    sentences.push_back(subject.is_exchanged()
+                            ? "validations (eval.valid): the whole table in rank 0's host memory, and time"
+                            : "validations (eval.valid): scores and rows of a block, and time");
+  return sentences;
+}
+
 Json json_of(const PlanRole& role, const std::string& why) {
   Json entries = Json::array();
   for (const PlanEntry& entry : role.plan.entries)
@@ -141,6 +154,7 @@ void print_lines(const PlanSubject& subject, const std::vector<PlanRole>& roles,
   for (const PlanRole& role : roles) print_role(subject, role);
   print_traffic(subject, expected);
   print_time(subject, expected);
+  for (const std::string& what : not_counted(subject)) print_line("not counted", what);
   for (const std::string& way : ways) print_line("fits with", way);
 }
 
@@ -184,7 +198,8 @@ void print_json(const PlanSubject& subject, const std::vector<PlanRole>& roles, 
                  {"estimated_step_seconds", expected.time.step_s},
                  {"estimated_epoch_seconds", expected.time.epoch_s()},
                  {"bottleneck", expected.time.bottleneck},
-                 {"stages", stages}};
+                 {"stages", stages},
+                 {"not_counted", not_counted(subject)}};
   std::cout << out.dump(2) << "\n";
 }
 

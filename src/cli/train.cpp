@@ -31,6 +31,7 @@ void run_train(const TrainArguments& arguments) {
   if (world.rank > 0) set_quiet(true);  // rank 0 speaks for all
   if (world.transport == World::Transport::local) check_run_folder(arguments.run, arguments.overwrite);
   log_config(config);
+  for (const std::string& idle : idle_options(config)) log_warn(idle);
   const Graph graph = Graph::open(arguments.graph, arguments.version);
   catch_stop_signals();
   train(graph, arguments.graph, config, arguments.run, arguments.overwrite);

@@ -143,6 +143,21 @@ std::string to_json(const Config& config) {
   return json.dump(2) + "\n";
 }
 
+std::vector<std::string> idle_options(const Config& config) {
+  std::map<std::string, std::string> usual;
+  const Config of_kind = default_config(config.model.kind);
+  each_option(of_kind, [&](const char* name, const auto& value, const Option&) { usual[name] = value_text(value); });
+  std::vector<std::string> sentences;
+  each_option(config, [&](const char* name, const auto& value, const Option& option) {
+    if (!*option.kinds || cat(" ", option.kinds, " ").find(cat(" ", config.model.kind, " ")) != std::string::npos)
+      return;
+    if (value_text(value) != usual[name])
+      sentences.push_back(cat(name, " ", value_text(value), " has no effect: model.kind ", config.model.kind,
+                              " does not read it (read by: ", option.kinds, ")"));
+  });
+  return sentences;
+}
+
 std::string options_text() {
   std::string text;
   KindDefaults of_kinds = kind_defaults();
@@ -167,6 +182,7 @@ std::string options_json() {
       entry["min"] = bound(option.min, whole), entry["max"] = bound(option.max, whole), entry["unit"] = option.unit;
     }
     if (!option.choices.empty()) entry["choices"] = option.choices;
+    if (*option.kinds) entry["kinds"] = option.kinds;
     for (const auto& [kind, of_kind] : of_kinds[name]) entry["defaults"][kind] = of_kind;
     entry["help"] = option.help;
     list.push_back(std::move(entry));

@@ -223,8 +223,7 @@ void check_config(const Config& config) {
   check_exchange(config);
   check_kind(config);
   if (config.eval.patience > 0 && config.eval.valid.empty())
-    contradict("eval.patience", "no eval.valid",
-               "nothing is ranked that could get better; name a file of triples or pairs");
+    throw Error(Fault::usage, "eval.patience needs eval.valid: name a file of triples or pairs that are ranked");
   const TrainingConfig& training = config.training;
   if (training.schedule != "constant" && training.final_learning_rate > training.learning_rate)
     throw Error(Fault::usage,

@@ -170,17 +170,9 @@ RankingReport eval(const AnswerModel& model, const Names& names, const RankFiles
 
 /// The first `count` of some names.
 std::shared_ptr<NodeNames> first_names(const NodeNames& names, Offset count) {
-  struct Bytes {
-    std::vector<char> bytes;
-    std::vector<Offset> bounds{0};
-  };
-  const auto copy = std::make_shared<Bytes>();
-  for (Offset row = 0; row < count; ++row) {
-    const std::string name = names.name(row);
-    copy->bytes.insert(copy->bytes.end(), name.begin(), name.end());
-    copy->bounds.push_back(Offset(copy->bytes.size()));
-  }
-  return names_of_bytes(copy->bytes, copy->bounds, copy);
+  NameList copy;
+  for (Offset row = 0; row < count; ++row) copy.add(names.name(row));
+  return names_of(std::move(copy));
 }
 
 fs::path config_file(const fs::path& run) { return run / "config.json"; }

@@ -199,12 +199,9 @@ class Ingest {
   void add_relation_names(BuiltGraph& names) {
     if (relation_ids_.size() == 0) return;
     const BuiltGraph relations = relation_ids_.take_names(threads_);
-    names.relation_bounds.push_back(0);
-    for (Offset id = 0; id < name_count(relations); ++id) {
-      const std::string name = name_text(relations, RowId(id));
-      names.relation_bytes.insert(names.relation_bytes.end(), name.begin(), name.end());
-      names.relation_bounds.push_back(Offset(names.relation_bytes.size()));
-    }
+    NameList list;
+    for (Offset id = 0; id < name_count(relations); ++id) list.add(name_text(relations, RowId(id)));
+    names.relation_bytes = std::move(list.bytes), names.relation_bounds = std::move(list.bounds);
   }
 
   // ----------------------------------------------------------------------------------------- nodes without an edge

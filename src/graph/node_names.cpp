@@ -147,4 +147,9 @@ std::shared_ptr<NodeNames> names_of_bytes(Span<const char> bytes, Span<const Off
   return std::make_shared<ByteNames>(bytes, bounds, std::move(owner));
 }
 
+std::shared_ptr<NodeNames> names_of(NameList list) {
+  const auto kept = std::make_shared<NameList>(std::move(list));
+  return names_of_bytes(kept->bytes, kept->bounds, kept);
+}
+
 }  // namespace gs

@@ -9,17 +9,9 @@ fs::path beside(fs::path folder, const char* suffix) { return folder += suffix; 
 
 /// The relations' names, then, where there are twice as many rows, those of their reciprocals.
 std::shared_ptr<NodeNames> names_of_rows(const NodeNames& relations, Offset rows) {
-  struct List {
-    std::vector<char> bytes;
-    std::vector<Offset> bounds{0};
-  };
-  const auto list = std::make_shared<List>();
-  for (Offset row = 0; row < rows; ++row) {
-    const std::string name = relation_row_name(relations, row);
-    list->bytes.insert(list->bytes.end(), name.begin(), name.end());
-    list->bounds.push_back(Offset(list->bytes.size()));
-  }
-  return names_of_bytes(list->bytes, list->bounds, list);
+  NameList names;
+  for (Offset row = 0; row < rows; ++row) names.add(relation_row_name(relations, row));
+  return names_of(std::move(names));
 }
 
 }  // namespace
