@@ -6,8 +6,11 @@
 
 namespace gs::kernels::GS_BACKEND {
 
-GS_DEV Stand stand_of(const ArcDraw& arcs, const Walker& walker) {
-  return {walker.local_row, arcs.arcs(walker.local_row), walker.from, Offset(walker.from_degree)};
+GS_DEV Stand stand_of(const SecondOrder& order, const Walker& walker) {
+  const ArcDraw& arcs = order.arcs;
+  Stand at{walker.local_row, arcs.arcs(walker.local_row), walker.from, Offset(walker.from_degree), kUnknown};
+  if (order.needs_back_weight() && at.from != kNoRow) at.back_weight = order.weight(arcs.arcs_to(at.arcs, at.from));
+  return at;
 }
 
 struct ProposeMoves {
@@ -23,26 +26,25 @@ struct ProposeMoves {
  private:
   GS_DEV Move propose(const Walker& walker, RowId* asks) const {
     const ArcDraw& arcs = order.arcs;
-    const Stand at = stand_of(arcs, walker);
+    const Stand at = stand_of(order, walker);
     constexpr Offset kMost = 0xFFFFFFFF;
     Move move{kNoRow, std::uint32_t(at.arcs.degree < kMost ? at.arcs.degree : kMost)};
     if (at.arcs.degree == 0) return move;
-    Chances chances = SecondOrder::kCertain;
-    if (at.from != kNoRow && at.arcs.degree > 1)
-      chances = order.chances(at, order.excess > 0 ? arcs.arcs_to(at.arcs, at.from) : ArcRange{0, 0});
+    const bool is_at_hub = order.is_at_hub(at);
+    const Chances chances = at.is_certain() ? SecondOrder::kCertain
+                            : is_at_hub     ? order.chances_at_hub(at, order.weight_of_all(at))
+                                            : order.chances(at);
     int number = 0;
     do {
       const Philox4 random = order.random(std::uint64_t(walker.walk), walker.step, number);
-      const std::uint64_t coin = SecondOrder::coin_of(random);
-      Offset arc = arcs.pick(at.node, random.low());
-      if (!arcs.graph.arc_alias.empty()) arc = arcs.weigh(at.node, arc, random.word[2]);
-      const RowId x = coin < chances.excess ? at.from : arcs.graph.targets[arc];
-      if (coin < chances.excess || coin <= (x == at.from ? chances.back : chances.low)) {
+      const double point = SecondOrder::point_of(SecondOrder::coin_of(random), chances);
+      const RowId x = point < chances.excess ? at.from : arcs.graph.targets[order.arc_of(at, random)];
+      if (point < (x == at.from ? chances.back : chances.low)) {
         move.next = x;
         return move;
       }
-      if (x != at.from) asks[move.asked++] = x;
-    } while (++number < SecondOrder::tries(at));
+      if (x != at.from && !is_at_hub) asks[move.asked++] = x;
+    } while (++number < order.tries(at));
     move.is_open = true;
     return move;
   }
@@ -73,7 +75,7 @@ struct DrawMoves {
 
   GS_DEV void operator()(Offset first, int count) const {
     for (Offset i = first; i < first + count; ++i) {
-      const Stand at = stand_of(order.arcs, walkers[i]);
+      const Stand at = stand_of(order, walkers[i]);
       const NearListed near{order.arcs, at, {listed.data + lists[2 * i], lists[2 * i + 1]}};
       next[i] = order.choose(std::uint64_t(walkers[i].walk), walkers[i].step, at, near);
     }

@@ -3,25 +3,30 @@
 // From node v, come from t, let W be the weight of v's arcs and w that of its arcs to t. A try proposes t with weight
 // max(0, return_bias - e) w, which is taken at once, or an arc as in the first order with weight e W, e = max(1,
 // out_bias); that one is taken with chance bias / e. So a high return_bias costs nothing, and a neighbour of t need
-// only be told from another node where the coin falls between their chances. Where no try succeeds, the exact draw
-// weighs t, the common neighbours and the rest by walking the shorter of the lists of v and t.
+// only be told from another node where the point drawn falls between their chances. Where no try succeeds, the exact
+// draw weighs t, the common neighbours and the rest by walking the shorter of the lists of v and t.
+//
+// Where v is a hub to t and out_bias < 1, hardly an arc of v leads to a neighbour of t, and tries would fail with
+// chance 1 - out_bias. There the biases are a sum instead: an arc as in the first order with weight out_bias W, t with
+// max(0, return_bias - out_bias) w, and a neighbour of t with 1 - out_bias times its arcs' weight. The last part is at
+// most all that t's few neighbours have; mostly that bound decides, else they are looked up in v's list.
 #pragma once
 
 #include "kernels/walk_step.hpp"
 
 namespace gs::kernels::GS_BACKEND {
 
-/// Chances of a proposal, as 64-bit coins.
+/// What a proposal is taken by: a point drawn in [0, total).
 struct Chances {
-  std::uint64_t excess;     ///< a coin below: back to t, whatever arc is proposed
-  std::uint64_t back, low;  ///< a coin up to here takes t; any other node
+  double total;
+  double excess;     ///< a point below: back to t, whatever arc is proposed
+  double back, low;  ///< a point below takes t; any other node
 };
 
 /// Uniform in [0, 1) with 53 bits.
 GS_DEV double unit_double(std::uint64_t bits) { return double(bits >> 11) * 0x1p-53; }
 
-/// `chance` of 2^64 coins.
-GS_DEV std::uint64_t coins(double chance) { return chance >= 1 ? ~std::uint64_t(0) : std::uint64_t(chance * 0x1p64); }
+inline constexpr double kUnknown = -1;
 
 /// Where a walker stands.
 struct Stand {
@@ -29,6 +34,10 @@ struct Stand {
   ArcRange arcs;       ///< v's
   RowId from;          ///< t, as targets name it; kNoRow: the walk starts here
   Offset from_degree;  ///< t's arcs
+  double back_weight;  ///< of v's arcs to t, or kUnknown; read where it matters, see SecondOrder::needs_back_weight
+
+  /// One arc at most, or no t.
+  GS_DEV bool is_certain() const { return (from == kNoRow) | (arcs.degree < 2); }
 };
 
 inline constexpr Offset kLine = 16;  // rows in a cache line
@@ -42,18 +51,31 @@ struct NearHere {
   /// Finds x where it is a neighbour of t.
   GS_DEV Search search(RowId x) const {
     const ArcRange own = arcs.arcs(at.from);
-    if (is_short(own.degree)) return {arcs.targets(own), x};
+    if (arcs.graph.directed || own.degree <= kLine) return {arcs.targets(own), x};
     const ArcRange other = arcs.arcs(x);
     return other.degree < own.degree ? Search(arcs.targets(other), at.from) : Search(arcs.targets(own), x);
   }
-  /// Whether to search t's list whatever x's length.
-  GS_DEV bool is_short(Offset degree) const { return arcs.graph.directed || degree <= kLine; }
-  GS_DEV void prefetch_row(RowId x) const { prefetch(&arcs.graph.arcs[x]); }
-  /// Finds v's arcs to x, or arcs of the same weight.
+  /// What the exact draw reads; the lists once the rows are there.
+  GS_DEV void prefetch_rows() const {
+    const Span<const RowId> rows = shorter_list();
+    for (Offset i = 0; i < rows.size; ++i) prefetch(&arcs.graph.arcs[rows[i]]);
+  }
+  GS_DEV void prefetch_lists() const {
+    const Span<const RowId> rows = shorter_list();
+    for (Offset i = 0; i < rows.size; ++i) prefetch(&arcs.graph.targets[arcs.first_arc(rows[i])]);
+  }
+  /// Of v and t; none where both are long.
+  GS_DEV Span<const RowId> shorter_list() const {
+    const Span<const RowId> rows = at.arcs.degree <= at.from_degree ? arcs.targets(at.arcs) : list();
+    return rows.size <= kLine ? rows : Span<const RowId>{};
+  }
+  /// Finds v's arcs to x, or arcs of the same weight. Rows are numbered by degree: a hub's loops are among its first.
   GS_DEV Search search_between(RowId x) const {
     if (!arcs.graph.directed)
       if (const ArcRange other = arcs.arcs(x); other.degree < at.arcs.degree) return {arcs.targets(other), at.node};
-    return {arcs.targets(at.arcs), x};
+    Search search(arcs.targets(at.arcs), x);
+    if (x == at.node) search.leap();
+    return search;
   }
   GS_DEV Span<const RowId> list() const { return arcs.targets(arcs.arcs(at.from)); }
 };
@@ -65,7 +87,6 @@ struct NearListed {
   Span<const RowId> targets;
 
   GS_DEV Search search(RowId x) const { return {targets, x}; }
-  GS_DEV void prefetch_row(RowId) const {}
   GS_DEV Search search_between(RowId x) const { return {arcs.targets(at.arcs), x}; }
   GS_DEV Span<const RowId> list() const { return targets; }
 };
@@ -82,6 +103,8 @@ struct SecondOrder {
   std::uint64_t seed;
   std::uint32_t epoch;
   double envelope, excess, back, low;  // see above; the last two: chances of t, and of the less likely of other nodes
+  double hub_excess, hub_back;         // excess and chance of t where v is a hub to it
+  Offset most_at_hub;                  // arcs of t
 
   SecondOrder(const WalkGraph& graph, const WalkBatch& batch) : arcs{graph}, seed(batch.seed), epoch(batch.epoch) {
     const double to_back = graph.return_bias, to_out = graph.out_bias;
@@ -89,9 +112,14 @@ struct SecondOrder {
     excess = to_back > envelope ? to_back - envelope : 0;
     back = to_back < envelope ? to_back / envelope : 1;
     low = (to_out < 1 ? to_out : 1) / envelope;
+    hub_excess = to_back > to_out ? to_back - to_out : 0;
+    hub_back = to_back < to_out ? to_back / to_out : 1;
+    // Tries succeed after 1 / out_bias at most. Directed arcs are looked up in the hub's list alone, which takes
+    // longer.
+    most_at_hub = graph.directed || to_out >= 1 ? 0 : to_out * double(kLine) > 2 ? Offset(2 / to_out) : kLine;
   }
 
-  static constexpr Chances kCertain{0, ~std::uint64_t(0), ~std::uint64_t(0)};
+  static constexpr Chances kCertain{1, 0, 1, 1};
 
   /// Of draw(): a step's try; the exact draw has numbers from kWalkTries on. Try 0 is the draw of a first-order step.
   GS_DEV static std::uint32_t key(std::uint32_t step, int number) { return step | std::uint32_t(number) << 16; }
@@ -99,29 +127,116 @@ struct SecondOrder {
     return draw(seed, epoch, walk, key(step, number), Draw::walk);
   }
 
-  /// The coin's low word is that of the arc's draw, too; the arc depends on it in degree of 2^32 draws.
+  /// Uniform. Its low word is that of the arc's draw, too; the arc depends on it in degree of 2^32 draws.
   GS_DEV static std::uint64_t coin_of(const Philox4& random) {
     return std::uint64_t(random.word[3]) << 32 | random.word[0];
   }
-
-  /// The exact draw of short lists is soon done, so that few tries are worth their time.
-  GS_DEV static int tries(const Stand& at) {
-    const Offset shorter = at.arcs.degree < at.from_degree ? at.arcs.degree : at.from_degree;
-    const Offset tries = 8 + 2 * shorter;
-    return tries < kWalkTries ? int(tries) : kWalkTries;
+  GS_DEV static double point_of(std::uint64_t coin, const Chances& chances) {
+    return unit_double(coin) * chances.total;
+  }
+  /// The arc that is proposed.
+  GS_DEV Offset arc_of(const Stand& at, const Philox4& random) const {
+    const Offset arc = arcs.pick(at.arcs, random.low());
+    return arcs.graph.arc_alias.empty() ? arc : arcs.weigh(at.node, arc, random.word[2]);
   }
 
-  /// between: v's arcs to t; not read where `excess` is 0.
-  GS_DEV Chances chances(const Stand& at, const ArcRange& between) const {
-    if (excess == 0) return {0, coins(back), coins(low)};
-    const double to_excess = excess * weight(between);
-    const double share = to_excess / (to_excess + envelope * weight_of_all(at));
-    return {coins(share), coins(share + (1 - share) * back), coins(share + (1 - share) * low)};
+  /// Whether v is a hub to t, of few arcs.
+  GS_DEV bool is_at_hub(const Stand& at) const {
+    return (at.from_degree > 0) & (at.from_degree <= most_at_hub) & (8 * at.from_degree <= at.arcs.degree);
+  }
+  GS_DEV bool needs_back_weight() const { return excess > 0 || (most_at_hub > 0 && hub_excess > 0); }
+
+  /// The exact draw of short lists is soon done, so that few tries are worth their time.
+  GS_DEV int tries(const Stand& at) const {
+    if (is_at_hub(at)) return 1;
+    const Offset shorter = at.arcs.degree < at.from_degree ? at.arcs.degree : at.from_degree;
+    return shorter > kLine || (arcs.graph.directed && low >= 0.125) ? kWalkTries : 2;
+  }
+
+  GS_DEV Chances chances(const Stand& at) const {
+    if (excess == 0) return {1, 0, back, low};
+    const double to_excess = excess * at.back_weight, others = envelope * weight_of_all(at);
+    return {to_excess + others, to_excess, to_excess + back * others, to_excess + low * others};
+  }
+
+  /// The same at a hub. near_weight: of v's arcs to neighbours of t, but t. Were it more, only `total` would be.
+  GS_DEV Chances chances_at_hub(const Stand& at, double near_weight) const {
+    const double rest = arcs.graph.out_bias * weight_of_all(at);
+    const double to_near = (1 - double(arcs.graph.out_bias)) * near_weight;
+    return {rest + to_back(at) + to_near, 0, hub_back * rest, rest};
+  }
+
+  /// No less than near_weight: what t's neighbours weigh, of v itself its loops.
+  GS_DEV double near_bound(const Stand& at) const {
+    const Span<const RowId> list = arcs.targets(arcs.arcs(at.from));
+    double sum = 0;
+    for (Offset i = 0; i < list.size; ++i) {
+      const RowId x = list[i];
+      if (x == at.from) continue;
+      if (x == at.node) {
+        sum += weight(between(NearHere{arcs, at}, x));
+      } else {
+        sum += arcs.graph.weights.empty() ? double(arcs.arcs(x).degree) : arcs.graph.weight_sums[x];
+      }
+    }
+    return sum;
+  }
+
+  /// The exact draw at a hub; kNoRow where it is not done after all tries.
+  template <class Near>
+  GS_DEV RowId choose_at_hub(std::uint64_t walk, std::uint32_t step, const Stand& at, const Near& near) const {
+    double near_weight = 0;
+    for_each_near(at, near, [&](RowId, const ArcRange& run) {
+      near_weight += weight(run);
+      return true;
+    });
+    const Chances chances = chances_at_hub(at, near_weight);
+    for (int number = 0; number < kWalkTries; ++number) {
+      const Philox4 bits = random(walk, step, number);
+      const double point = point_of(coin_of(bits), chances);
+      if (point >= chances.low) {
+        const double beyond = point - chances.low - to_back(at);
+        if (beyond < 0 || near_weight == 0) return at.from;
+        Picked picked{beyond / (1 - double(arcs.graph.out_bias))};
+        for_each_near(at, near, [&](RowId x, const ArcRange& run) { return pick_run(x, run, picked); });
+        return picked.row;
+      }
+      const RowId x = target(arc_of(at, bits));
+      if (x != at.from || point < chances.back) return x;
+    }
+    return kNoRow;
+  }
+
+  /// The exact draw where v has few arcs: a weight for each.
+  template <class Near>
+  GS_DEV RowId choose_by_arc(std::uint64_t walk, std::uint32_t step, const Stand& at, const Near& near) const {
+    std::uint32_t near_arcs = 0;  // a bit each
+    const auto biased_weight = [&](int i) {
+      const Offset arc = at.arcs.first + i;
+      const double bias = target(arc) == at.from ? arcs.graph.return_bias
+                          : near_arcs >> i & 1   ? 1
+                                                 : arcs.graph.out_bias;
+      return bias * weight({arc, 1});
+    };
+    double total = 0;
+    for (int i = 0; i < at.arcs.degree; ++i) {
+      const RowId x = target(at.arcs.first + i);
+      const bool is_parallel = i > 0 && target(at.arcs.first + i - 1) == x;
+      near_arcs |= std::uint32_t(is_parallel ? near_arcs >> (i - 1) & 1 : x != at.from && is_near(near, x)) << i;
+      total += biased_weight(i);
+    }
+    Picked picked{unit_double(random(walk, step, kWalkTries).low()) * total};
+    for (int i = 0; i < at.arcs.degree; ++i)
+      if (!pick(target(at.arcs.first + i), biased_weight(i), picked)) break;
+    return picked.row;
   }
 
   /// The exact draw.
   template <class Near>
   GS_DEV RowId choose(std::uint64_t walk, std::uint32_t step, const Stand& at, const Near& near) const {
+    if (is_at_hub(at))
+      if (const RowId x = choose_at_hub(walk, step, at, near); x != kNoRow) return x;
+    if (at.arcs.degree <= kLine && at.arcs.degree <= at.from_degree) return choose_by_arc(walk, step, at, near);
     const ArcRange to_from = between(near, at.from);
     double near_weight = 0;
     Offset near_arcs = 0;
@@ -150,15 +265,6 @@ struct SecondOrder {
     return picked.row;
   }
 
- private:
-  /// What a walk over weights finds: the row at which `left` is used up, or the last of positive weight.
-  struct Picked {
-    double left;
-    RowId row = kNoRow;
-  };
-
-  GS_DEV RowId target(Offset arc) const { return arcs.graph.targets[arc]; }
-
   GS_DEV double weight(const ArcRange& run) const {
     if (arcs.graph.weights.empty()) return double(run.degree);
     double sum = 0;
@@ -169,6 +275,17 @@ struct SecondOrder {
     return arcs.graph.weights.empty() ? double(at.arcs.degree) : arcs.graph.weight_sums[at.node];
   }
 
+ private:
+  /// What a walk over weights finds: the row at which `left` is used up, or the last of positive weight.
+  struct Picked {
+    double left;
+    RowId row = kNoRow;
+  };
+
+  GS_DEV RowId target(Offset arc) const { return arcs.graph.targets[arc]; }
+
+  GS_DEV double to_back(const Stand& at) const { return hub_excess > 0 ? hub_excess * at.back_weight : 0; }
+
   template <class Near>
   GS_DEV ArcRange between(const Near& near, RowId x) const {
     Search search = near.search_between(x);
@@ -177,10 +294,10 @@ struct SecondOrder {
   }
 
   /// Returns whether to go on.
-  GS_DEV bool pick_run(RowId x, const ArcRange& run, Picked& picked) const {
-    const double here = weight(run);
-    if (here > 0) picked.row = x;
-    picked.left -= here;
+  GS_DEV bool pick_run(RowId x, const ArcRange& run, Picked& picked) const { return pick(x, weight(run), picked); }
+  GS_DEV static bool pick(RowId x, double weight, Picked& picked) {
+    if (weight > 0) picked.row = x;
+    picked.left -= weight;
     return picked.left >= 0;
   }
 
@@ -200,20 +317,15 @@ struct SecondOrder {
   template <class Near, class Visit>
   GS_DEV void for_each_near(const Stand& at, const Near& near, const Visit& visit) const {
     const Span<const RowId> list = near.list();
-    if (at.arcs.degree > kLine && list.size > kLine) {
+    if (list.size > kLine) {
       merge(at, list, visit);
-    } else if (at.arcs.degree <= list.size) {
-      for (Offset i = 0; i < at.arcs.degree; ++i) near.prefetch_row(target(at.arcs.first + i));
-      for_each_run(at,
-                   [&](RowId x, const ArcRange& run) { return x == at.from || !is_near(near, x) || visit(x, run); });
-    } else {
-      for (Offset i = 0; i < list.size; ++i) near.prefetch_row(list[i]);
-      for (Offset i = 0; i < list.size; ++i) {
-        const RowId x = list[i];
-        if (x == at.from || (i > 0 && list[i - 1] == x)) continue;
-        const ArcRange run = between(near, x);
-        if (run.degree > 0 && !visit(x, run)) return;
-      }
+      return;
+    }
+    for (Offset i = 0; i < list.size; ++i) {
+      const RowId x = list[i];
+      if (x == at.from || (i > 0 && list[i - 1] == x)) continue;
+      const ArcRange run = between(near, x);
+      if (run.degree > 0 && !visit(x, run)) return;
     }
   }
 
@@ -239,9 +351,8 @@ struct SecondOrder {
 
   /// The first place after `place` whose row is not below x, by leaps that double.
   GS_DEV static Offset skip(Span<const RowId> rows, Offset place, RowId x) {
-    Offset leap = 1;
-    while (place + leap < rows.size && rows[place + leap] < x) place += leap, leap *= 2;
-    Search search(rows.subspan(place, place + leap < rows.size ? leap : rows.size - place), x);
+    Search search(rows.subspan(place, rows.size - place), x);
+    search.leap();
     search.finish();
     return search.at - rows.data;
   }
@@ -271,10 +382,7 @@ struct SecondOrder {
   template <class Near>
   GS_DEV RowId try_rest(std::uint64_t walk, std::uint32_t step, const Stand& at, const Near& near) const {
     for (int number = kWalkTries + 1; number <= 2 * kWalkTries; ++number) {
-      const Philox4 bits = random(walk, step, number);
-      Offset arc = arcs.pick(at.node, bits.low());
-      if (!arcs.graph.arc_alias.empty()) arc = arcs.weigh(at.node, arc, bits.word[2]);
-      const RowId x = target(arc);
+      const RowId x = target(arc_of(at, random(walk, step, number)));
       if (x != at.from && !is_near(near, x)) return x;
     }
     return kNoRow;

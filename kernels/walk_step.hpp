@@ -23,11 +23,16 @@ struct Search {
     prefetch(at + left / 2);
   }
   GS_DEV void step() {
-    const Offset half = left / 2;
-    const bool is_below = at[half] < row;
-    at = is_below ? at + half + 1 : at;
-    left = is_below ? left - half - 1 : half;
+    const Offset half = left / 2, is_below = at[half] < row;
+    at += (half + 1) & -is_below;  // without a branch, as is `left`: which way it goes cannot be foreseen
+    left = half - (is_below & ~left & 1);
     prefetch(at + left / 2);
+  }
+  /// By leaps that double, where the row is likely to be among the first.
+  GS_DEV void leap() {
+    Offset leap = 1;
+    while (leap < left && at[leap] < row) leap *= 2;
+    if (leap < left) left = leap;
   }
   GS_DEV void finish() {
     while (left > 0) step();
@@ -64,10 +69,23 @@ struct ArcDraw {
     return found(search);
   }
 
+  /// Those of a node's arcs that lead where one of them does.
+  GS_DEV ArcRange beside(const ArcRange& range, Offset arc) const {
+    const RowId x = graph.targets[arc];
+    const Offset end = range.first + range.degree;
+    const Offset before = arc - (arc > range.first), after = arc + (arc + 1 < end);
+    const bool is_alone =
+        ((before == arc) | (graph.targets[before] != x)) & ((after == arc) | (graph.targets[after] != x));
+    if (is_alone) return {arc, 1};  // most are, and this one branch knows it
+    Offset first = arc, last = arc + 1;
+    while (first > range.first && graph.targets[first - 1] == x) --first;
+    while (last < end && graph.targets[last] == x) ++last;
+    return {first, last - first};
+  }
+
   /// A uniform arc of `node`, or -1 where it has none; what it leads to is on its way from memory.
-  GS_DEV Offset pick(RowId node, std::uint64_t bits) const {
-    if (node == kNoRow) return -1;
-    const ArcRange range = arcs(node);
+  GS_DEV Offset pick(RowId node, std::uint64_t bits) const { return node == kNoRow ? -1 : pick(arcs(node), bits); }
+  GS_DEV Offset pick(const ArcRange& range, std::uint64_t bits) const {
     if (range.degree == 0) return -1;
     const Offset arc = range.first + Offset(below(bits, std::uint64_t(range.degree)));
     if (graph.arc_alias.empty()) {

@@ -20,7 +20,6 @@ struct FlockStep {
   GS_DEV void operator()(int count, const std::uint64_t* walk, const StepOf& step_of, RowId* at) const {
     std::uint64_t bits[kFlock];
     std::uint32_t coin[kFlock];
-#pragma omp simd
     for (int f = 0; f < count; ++f) {
       const Philox4 random = draw(seed, epoch, walk[f], step_of(f), Draw::walk);
       bits[f] = random.low();
@@ -61,7 +60,8 @@ struct MakeWalks {
 };
 
 /// Walks of second order. Every walker of a flock is at a step and a try of its own, so that the flock stays full
-/// however many tries a step takes.
+/// however many tries a step takes. Walkers are sorted into lists by what they wait for; on the CPU a branch that falls
+/// either way costs more than a read.
 struct MakeSecondOrderWalks {
   SecondOrder order;
   WalkBatch batch;
@@ -73,47 +73,163 @@ struct MakeSecondOrderWalks {
     RowId* nodes;  // [l]
     int step;      // the place in the walk that it goes to
     int number;    // of the try
-    Chances chances;
-    Offset arc;  // that is tried, or -1
+    Offset arc;    // that is tried, or -1
     std::uint64_t coin;
     RowId next;
     bool goes;
+    bool is_by_arc;  // to next
     Search search{{}, kNoRow};
+  };
+
+  /// Some of a flock's places. A flock of one has place 0 alone, and no array of it is indexed by what nvcc cannot
+  /// know: it stays in registers.
+  struct Places {
+    int place[kFlock];
+    int count = 0;
+    GS_DEV int operator[](int i) const { return kFlock == 1 ? 0 : place[i]; }
+    GS_DEV void add_if(bool is_in, int f) { place[kFlock == 1 ? 0 : count] = f, count += is_in; }
   };
 
   GS_DEV void operator()(Offset first, int count) const {
     Traveller travellers[kFlock];
-    int walking[kFlock], asking[kFlock];
+    Places walking;
     for (int f = 0; f < count; ++f) {
-      Traveller& w = travellers[f];
-      w.walk = std::uint64_t(batch.walk(first + f));
-      w.nodes = &nodes[(first + f) * batch.length];
-      w.at.node = kNoRow, w.step = 0;
-      w.next = start_of_walk(batch.seed, batch.epoch, w.walk, std::uint64_t(order.arcs.graph.arcs.size));
-      w.goes = true;
-      walking[f] = f;
+      start(travellers[f], first + f);
+      walking.add_if(batch.length > 1, f);
     }
-    while (true) {
-      int still = 0;
-      for (int i = 0; i < count; ++i)
-        if (arrive(travellers[walking[i]])) walking[still++] = walking[i];
-      count = still;
-      if (count == 0) return;
-      draw_arcs(travellers, walking, count);
-      int asks = 0;
-      for (int i = 0; i < count; ++i)
-        if (judge(travellers[walking[i]])) asking[asks++] = walking[i];
-      for (int i = 0; i < asks; ++i) {
-        Traveller& w = travellers[asking[i]];
-        w.search = NearHere{order.arcs, w.at}.search(w.next);
-      }
-      finish(travellers, asking, asks,
-             [&](Traveller& w) { w.goes = w.search.found() == order.arcs.graph.takes_near(); });
-      for (int i = 0; i < count; ++i) choose(travellers[walking[i]]);
+    while (walking.count > 0) {
+      Places at_hub, others, asking;
+      propose(travellers, walking, at_hub, others);
+      for (int i = 0; i < others.count; ++i) asking.add_if(judge(travellers[others[i]]), others[i]);
+      for (int i = 0; i < at_hub.count; ++i) judge_at_hub(travellers[at_hub[i]]);
+      ask(travellers, asking);
+      choose(travellers, at_hub, others);
+      Places still;
+      for (int i = 0; i < walking.count; ++i) still.add_if(arrive(travellers[walking[i]]), walking[i]);
+      walking = still;
     }
   }
 
  private:
+  GS_DEV void start(Traveller& w, Offset i) const {
+    w.walk = std::uint64_t(batch.walk(i));
+    const RowId row = start_of_walk(batch.seed, batch.epoch, w.walk, std::uint64_t(order.arcs.graph.arcs.size));
+    w.at = {row, {0, 0}, kNoRow, 0, kUnknown};
+    w.nodes = &nodes[i * batch.length];
+    w.nodes[0] = row;
+    w.step = 1, w.number = 0;
+    prefetch(&order.arcs.graph.arcs[row]);
+  }
+
+  /// Draws an arc for everyone, and sorts them by how it is judged.
+  GS_DEV void propose(Traveller* travellers, const Places& walking, Places& at_hub, Places& others) const {
+    const ArcDraw& arcs = order.arcs;
+    std::uint64_t walk[kFlock], bits[kFlock], coin[kFlock];
+    std::uint32_t key[kFlock], arc_coin[kFlock];
+    for (int i = 0; i < walking.count; ++i) {
+      const Traveller& w = travellers[walking[i]];
+      walk[i] = w.walk, key[i] = SecondOrder::key(std::uint32_t(w.step), w.number);
+    }
+    for (int i = 0; i < walking.count; ++i) {
+      const Philox4 random = draw(batch.seed, batch.epoch, walk[i], key[i], Draw::walk);
+      bits[i] = random.low(), arc_coin[i] = random.word[2], coin[i] = SecondOrder::coin_of(random);
+    }
+    Places searching;
+    for (int i = 0; i < walking.count; ++i) {
+      const int f = walking[i];
+      Traveller& w = travellers[f];
+      if (w.number == 0) w.at.from_degree = w.at.arcs.degree, w.at.arcs = arcs.arcs(w.at.node);
+      if (order.needs_back_weight() && w.at.back_weight == kUnknown) {
+        if (w.at.is_certain()) {
+          w.at.back_weight = 0;
+        } else {
+          w.search = NearHere{arcs, w.at}.search_between(w.at.from);
+          searching.add_if(true, f);
+        }
+      }
+      w.coin = coin[i];
+      w.arc = arcs.pick(w.at.arcs, bits[i]);
+      const bool is_at_hub = order.is_at_hub(w.at);
+      at_hub.add_if(is_at_hub, f), others.add_if(!is_at_hub, f);
+    }
+    for (int i = 0; i < at_hub.count; ++i) NearHere{arcs, travellers[at_hub[i]].at}.prefetch_rows();
+    if (!arcs.graph.arc_alias.empty())
+      for (int i = 0; i < walking.count; ++i) {
+        Traveller& w = travellers[walking[i]];
+        w.arc = arcs.weigh(w.at.node, w.arc, arc_coin[i]);
+        if (order.needs_back_weight() && w.arc >= 0) prefetch(&arcs.graph.weights[w.arc]);
+      }
+    finish(travellers, searching, [&](Traveller& w) { w.at.back_weight = order.weight(order.arcs.found(w.search)); });
+  }
+
+  /// Every search takes a step in turn; done(w) once w's ends.
+  template <class Done>
+  GS_DEV static void finish(Traveller* travellers, Places& searching, const Done& done) {
+    while (searching.count > 0) {
+      Places still;
+      for (int i = 0; i < searching.count; ++i) {
+        Traveller& w = travellers[searching[i]];
+        if (w.search.left > 0) w.search.step();
+        if (w.search.left == 0) done(w);
+        still.add_if(w.search.left > 0, searching[i]);
+      }
+      searching = still;
+    }
+  }
+
+  /// Whether the walker goes; true where that takes a test of whether t knows the target.
+  GS_DEV bool judge(Traveller& w) const {
+    const WalkGraph& graph = order.arcs.graph;
+    w.goes = true, w.next = kNoRow;
+    if (w.arc < 0) return false;
+    const Chances chances = order.chances(w.at);
+    const double point = SecondOrder::point_of(w.coin, chances);
+    const bool returns = point < chances.excess;
+    const RowId proposed = graph.targets[w.arc];
+    w.next = proposed ^ ((proposed ^ w.at.from) & -RowId(returns));  // no branch
+    w.is_by_arc = !returns;
+    const bool is_back = w.next == w.at.from;
+    w.goes = w.at.is_certain() | (point < (is_back ? chances.back : chances.low));
+    const bool asks = !w.goes & !is_back;
+    prefetch(&graph.arcs[asks ? w.next : w.at.node]);
+    return asks;
+  }
+
+  /// The same at a hub: whether it goes however much leads to neighbours of t.
+  GS_DEV void judge_at_hub(Traveller& w) const {
+    const Chances chances = order.chances_at_hub(w.at, order.near_bound(w.at));
+    w.next = order.arcs.graph.targets[w.arc];
+    w.is_by_arc = true;
+    w.goes = SecondOrder::point_of(w.coin, chances) < (w.next == w.at.from ? chances.back : chances.low);
+  }
+
+  /// Whether t knows the targets.
+  GS_DEV void ask(Traveller* travellers, Places& asking) const {
+    for (int i = 0; i < asking.count; ++i) {
+      Traveller& w = travellers[asking[i]];
+      w.search = NearHere{order.arcs, w.at}.search(w.next);
+    }
+    finish(travellers, asking, [&](Traveller& w) { w.goes = w.search.found() == order.arcs.graph.takes_near(); });
+  }
+
+  /// Draws exactly after the last try.
+  GS_DEV void choose(Traveller* travellers, const Places& at_hub, const Places& others) const {
+    Places choosing;
+    for (int i = 0; i < others.count; ++i) {
+      Traveller& w = travellers[others[i]];
+      w.number += !w.goes;
+      choosing.add_if(!w.goes & (w.number >= order.tries(w.at)), others[i]);
+    }
+    for (int i = 0; i < choosing.count; ++i) NearHere{order.arcs, travellers[choosing[i]].at}.prefetch_rows();
+    for (int i = 0; i < at_hub.count; ++i) choosing.add_if(!travellers[at_hub[i]].goes, at_hub[i]);
+    for (int i = 0; i < choosing.count; ++i) NearHere{order.arcs, travellers[choosing[i]].at}.prefetch_lists();
+    for (int i = 0; i < choosing.count; ++i) {
+      Traveller& w = travellers[choosing[i]];
+      w.next = order.choose(w.walk, std::uint32_t(w.step), w.at, NearHere{order.arcs, w.at});
+      w.goes = true, w.is_by_arc = false;
+    }
+  }
+
   /// Writes where the walker goes, if it does. False at the walk's end.
   GS_DEV bool arrive(Traveller& w) const {
     if (!w.goes) return true;
@@ -122,93 +238,19 @@ struct MakeSecondOrderWalks {
       return false;
     }
     w.nodes[w.step++] = w.next;
+    if (order.needs_back_weight()) w.at.back_weight = back_weight(w);
     w.at.from = w.at.node, w.at.node = w.next;
     w.number = 0;
     prefetch(&order.arcs.graph.arcs[w.next]);
+    if (!order.arcs.graph.weight_sums.empty()) prefetch(&order.arcs.graph.weight_sums[w.next]);
     return w.step < batch.length;
   }
 
-  GS_DEV void draw_arcs(Traveller* travellers, const int* walking, int count) const {
-    const ArcDraw& arcs = order.arcs;
-    begin(travellers, walking, count);
-    std::uint64_t walk[kFlock], bits[kFlock];
-    std::uint32_t key[kFlock], arc_coin[kFlock];
-    for (int i = 0; i < count; ++i) {
-      const Traveller& w = travellers[walking[i]];
-      walk[i] = w.walk, key[i] = SecondOrder::key(std::uint32_t(w.step), w.number);
-    }
-    std::uint64_t coin[kFlock];
-#pragma omp simd
-    for (int i = 0; i < count; ++i) {
-      const Philox4 random = draw(batch.seed, batch.epoch, walk[i], key[i], Draw::walk);
-      bits[i] = random.low(), arc_coin[i] = random.word[2], coin[i] = SecondOrder::coin_of(random);
-    }
-    for (int i = 0; i < count; ++i) {
-      Traveller& w = travellers[walking[i]];
-      w.coin = coin[i];
-      w.arc = arcs.pick(w.at.node, bits[i]);
-    }
-    if (arcs.graph.arc_alias.empty()) return;
-    for (int i = 0; i < count; ++i) {
-      Traveller& w = travellers[walking[i]];
-      w.arc = arcs.weigh(w.at.node, w.arc, arc_coin[i]);
-    }
-  }
-
-  /// What the tries of a step depend on.
-  GS_DEV void begin(Traveller* travellers, const int* walking, int count) const {
-    int searching[kFlock], searches = 0;
-    for (int i = 0; i < count; ++i) {
-      Traveller& w = travellers[walking[i]];
-      if (w.number > 0) continue;
-      w.at.from_degree = w.at.arcs.degree;
-      w.at.arcs = order.arcs.arcs(w.at.node);
-      w.chances = SecondOrder::kCertain;
-      if (w.at.from == kNoRow || w.at.arcs.degree < 2) continue;
-      if (order.excess > 0) {
-        w.search = NearHere{order.arcs, w.at}.search_between(w.at.from);
-        searching[searches++] = walking[i];
-      } else {
-        w.chances = order.chances(w.at, {});
-      }
-    }
-    finish(travellers, searching, searches,
-           [&](Traveller& w) { w.chances = order.chances(w.at, order.arcs.found(w.search)); });
-  }
-
-  /// Every search takes a step in turn; done(w) once w's ends.
-  template <class Done>
-  GS_DEV static void finish(Traveller* travellers, int* searching, int count, const Done& done) {
-    while (count > 0) {
-      int still = 0;
-      for (int i = 0; i < count; ++i) {
-        Traveller& w = travellers[searching[i]];
-        if (w.search.left > 0) w.search.step();
-        if (w.search.left > 0) {
-          searching[still++] = searching[i];
-        } else {
-          done(w);
-        }
-      }
-      count = still;
-    }
-  }
-
-  /// Whether the walker goes; true where that takes a test of whether t knows the target, which is then underway.
-  GS_DEV bool judge(Traveller& w) const {
-    const WalkGraph& graph = order.arcs.graph;
-    w.next = w.arc < 0 ? kNoRow : w.coin < w.chances.excess ? w.at.from : graph.targets[w.arc];
-    w.goes = w.arc < 0 || w.coin < w.chances.excess || w.coin <= (w.next == w.at.from ? w.chances.back : w.chances.low);
-    if (w.goes || w.next == w.at.from) return false;
-    if (!NearHere{order.arcs, w.at}.is_short(w.at.from_degree)) prefetch(&graph.arcs[w.next]);
-    return true;
-  }
-
-  /// After the last try.
-  GS_DEV void choose(Traveller& w) const {
-    if (w.goes || ++w.number < SecondOrder::tries(w.at)) return;
-    w.next = order.choose(w.walk, std::uint32_t(w.step), w.at, NearHere{order.arcs, w.at});
-    w.goes = true;
+  /// An undirected arc weighs the same on the way back.
+  GS_DEV double back_weight(const Traveller& w) const {
+    if (order.arcs.graph.directed) return kUnknown;
+    const double of_arc = order.weight(order.arcs.beside(w.at.arcs, w.arc));
+    return w.is_by_arc ? of_arc : w.next == w.at.from ? w.at.back_weight : kUnknown;
   }
 };
 

@@ -50,6 +50,20 @@ void expect_probabilities(const SmallGraph& graph, const WalkRule& rule, const s
   }
 }
 
+/// A hub with loops and leaves of few arcs, some of them parallel, loops or of weight 0: their lists are looked up in
+/// its own. Row 3, so that rows stand before it in its list.
+SmallGraph hub_multigraph() {
+  constexpr RowId kHub = 3, kNodes = 41;
+  std::vector<Arc> edges = {{kHub, kHub, 2}, {kHub, kHub, 0.5f}, {kHub, 7, 3}, {kHub, 7, 1}, {7, 7, 1}, {9, 9, 0.5f}};
+  for (RowId leaf = 0; leaf < kNodes; ++leaf)
+    if (leaf != kHub) edges.push_back({kHub, leaf, 0.25f + float(leaf % 5)});
+  for (RowId leaf = 4; leaf + 3 < kNodes; leaf += 3) {
+    edges.push_back({leaf, leaf + 3, 1}), edges.push_back({leaf, leaf + 2, float(leaf % 2)});
+    if (leaf % 4 == 0) edges.push_back({leaf, leaf + 3, 0.5f});
+  }
+  return undirected_graph(kNodes, edges, true);
+}
+
 constexpr double kParameters[] = {1e-6, 0.25, 1, 4, 1e6};
 
 class SecondOrderWalks : public OnBackends {};
@@ -72,19 +86,30 @@ TEST_P(SecondOrderWalks, MatchTheirProbabilities) {
         }
 }
 
+TEST_P(SecondOrderWalks, MatchTheirProbabilitiesOnAHub) {
+  TestDevice on(GetParam(), 2);
+  const SmallGraph graph = hub_multigraph();
+  for (const bool weighted : {false, true})
+    for (const auto& [p, q] : {std::pair{0.25, 4.0}, {4, 0.25}, {1, 4}, {1e6, 4}, {0.25, 1e6}, {1e6, 1e6}}) {
+      SCOPED_TRACE(cat("weighted ", weighted, ", p ", p, ", q ", q));
+      const WalkRule rule{weighted, float(1 / p), float(1 / q)};
+      expect_probabilities(graph, rule, walks_of(on, graph, {7, 1, 0, 300'000, 5}, rule), 5);
+    }
+}
+
 TEST_P(SecondOrderWalks, AreTheSameForAnyThreadsBatchesAndBackend) {
   TestDevice one_thread(Backend::cpu), on(GetParam(), 3);
-  SmallGraph graph = random_graph(257, 3000, true, 4);
-  for (const auto& [p, q] : {std::pair{0.25, 4.0}, {1e6, 1e-6}}) {
-    const WalkRule rule{true, float(1 / p), float(1 / q)};
-    const std::vector<RowId> whole = walks_of(one_thread, graph, {9, 1, 0, 700, 9}, rule);
+  for (const SmallGraph& graph : {random_graph(257, 3000, true, 4), hub_multigraph()})
+    for (const auto& [p, q] : {std::pair{0.25, 4.0}, {1e6, 1e-6}, {1, 1e6}, {1e6, 4}}) {
+      const WalkRule rule{true, float(1 / p), float(1 / q)};
+      const std::vector<RowId> whole = walks_of(one_thread, graph, {9, 1, 0, 700, 9}, rule);
 
-    std::vector<RowId> parts = walks_of(on, graph, {9, 1, 0, 131, 9}, rule);
-    const std::vector<RowId> rest = walks_of(on, graph, {9, 1, 131, 569, 9}, rule);
+      std::vector<RowId> parts = walks_of(on, graph, {9, 1, 0, 131, 9}, rule);
+      const std::vector<RowId> rest = walks_of(on, graph, {9, 1, 131, 569, 9}, rule);
 
-    parts.insert(parts.end(), rest.begin(), rest.end());
-    EXPECT_EQ(parts, whole);
-  }
+      parts.insert(parts.end(), rest.begin(), rest.end());
+      EXPECT_EQ(parts, whole) << "p " << p << ", q " << q << ", directed " << graph.directed;
+    }
 }
 
 TEST_P(SecondOrderWalks, OfEqualBiasesAreThoseOfTheFirstOrder) {
@@ -189,27 +214,32 @@ std::vector<RowId> moves_over_parts(TestDevice& on, const std::vector<WalkTopolo
 TEST_P(SecondOrderWalks, OverPartsAreThoseOnTheWholeGraph) {
   if (GetParam() == Backend::cuda) GTEST_SKIP() << "reads the graph from the host; see PartitionedTopology's tests";
   TestDevice on(GetParam());
-  const SmallGraph graph = directed_multigraph(true);
   const kernels::WalkBatch batch{5, 2, 0, 300, 9};
-  for (const auto& [p, q] : {std::pair{0.25, 4.0}, {1e6, 1e-6}, {1, 1e6}}) {
-    const WalkRule rule{true, float(1 / p), float(1 / q)};
-    const std::vector<RowId> whole = walks_of(on, graph, batch, rule);
-    std::vector<WalkTopology> parts;
-    for (const RowId part : {0, 1}) parts.emplace_back(part_of(graph, part, 2).csr(), rule, on.exec);
-    std::vector<kernels::Walker> walkers;
-    std::vector<RowId> wanted;
-    for (std::size_t walk = 0; walk < 300; ++walk)
-      for (std::uint32_t step = 1; step < 9; ++step) {
-        const RowId* at = &whole[walk * 9 + step - 1];
-        if (*at == kNoRow) break;
-        const RowId from = step > 1 ? at[-1] : kNoRow;
-        walkers.push_back(
-            {Offset(walk), *at, step, from, from == kNoRow ? 0 : std::uint32_t(graph.csr().degree(from))});
-        wanted.push_back(at[1]);
+  for (const SmallGraph& graph : {directed_multigraph(true), hub_multigraph()})
+    for (const auto& [p, q] : {std::pair{0.25, 4.0}, {1e6, 1e-6}, {1, 1e6}, {1e6, 4}}) {
+      const WalkRule rule{true, float(1 / p), float(1 / q)};
+      const std::vector<RowId> whole = walks_of(on, graph, batch, rule);
+      std::vector<WalkTopology> parts;
+      for (const RowId part : {0, 1}) {
+        SmallGraph local = part_of(graph, part, 2);
+        local.directed = graph.directed;
+        parts.emplace_back(local.csr(), rule, on.exec);
       }
+      std::vector<kernels::Walker> walkers;
+      std::vector<RowId> wanted;
+      for (std::size_t walk = 0; walk < 300; ++walk)
+        for (std::uint32_t step = 1; step < 9; ++step) {
+          const RowId* at = &whole[walk * 9 + step - 1];
+          if (*at == kNoRow) break;
+          const RowId from = step > 1 ? at[-1] : kNoRow;
+          walkers.push_back(
+              {Offset(walk), *at, step, from, from == kNoRow ? 0 : std::uint32_t(graph.csr().degree(from))});
+          wanted.push_back(at[1]);
+        }
 
-    EXPECT_EQ(moves_over_parts(on, parts, batch, walkers), wanted) << "p " << p << ", q " << q;
-  }
+      EXPECT_EQ(moves_over_parts(on, parts, batch, walkers), wanted)
+          << "p " << p << ", q " << q << ", directed " << graph.directed;
+    }
 }
 
 TEST_P(SecondOrderWalks, HoldWhatIsPredicted) {
