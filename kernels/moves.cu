@@ -8,7 +8,7 @@ namespace gs::kernels::GS_BACKEND {
 
 GS_DEV Stand stand_of(const SecondOrder& order, const Walker& walker) {
   const ArcDraw& arcs = order.arcs;
-  Stand at{walker.local_row, arcs.arcs(walker.local_row), walker.from, Offset(walker.from_degree), kUnknown};
+  Stand at{walker.local_row, arcs.arcs(walker.local_row), walker.from, false, Offset(walker.from_degree), kUnknown};
   if (order.needs_back_weight() && at.from != kNoRow) at.back_weight = order.weight(arcs.arcs_to(at.arcs, at.from));
   return at;
 }

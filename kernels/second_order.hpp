@@ -30,11 +30,12 @@ inline constexpr double kUnknown = -1;
 
 /// Where a walker stands.
 struct Stand {
-  RowId node;          ///< v, a row of the graph
-  ArcRange arcs;       ///< v's
-  RowId from;          ///< t, as targets name it; kNoRow: the walk starts here
-  Offset from_degree;  ///< t's arcs
-  double back_weight;  ///< of v's arcs to t, or kUnknown; read where it matters, see SecondOrder::needs_back_weight
+  RowId node;              ///< v, a row of the graph
+  ArcRange arcs;           ///< v's
+  RowId from;              ///< t, as targets name it; kNoRow: the walk starts here
+  bool has_distinct_arcs;  ///< v, see kDistinctArcs
+  Offset from_degree;      ///< t's arcs
+  double back_weight;      ///< of v's arcs to t, or kUnknown; read where it matters, see SecondOrder::needs_back_weight
 
   /// One arc at most, or no t.
   GS_DEV bool is_certain() const { return (from == kNoRow) | (arcs.degree < 2); }
@@ -168,6 +169,7 @@ struct SecondOrder {
 
   /// No less than near_weight: what t's neighbours weigh, of v itself its loops.
   GS_DEV double near_bound(const Stand& at) const {
+    if (at.has_distinct_arcs) return double(at.from_degree);
     const Span<const RowId> list = arcs.targets(arcs.arcs(at.from));
     double sum = 0;
     for (Offset i = 0; i < list.size; ++i) {

@@ -29,10 +29,13 @@ struct RowDraw {
   float pool_share = 0;      ///< below 1: exactly 0 or a multiple of 2^-32
 };
 
-/// A node's arcs in one word: first arc in the low 40 bits, degree above. kManyArcs: the degree stands in `offsets`.
+/// A node's arcs in one word: first arc in the low bits, then kDistinctArcs, then the degree. kManyArcs: that stands in
+/// `offsets`.
 using PackedArcs = std::uint64_t;
+inline constexpr int kFirstArcBits = 39, kDegreeShift = 40;
 inline constexpr std::uint64_t kManyArcs = 0xFFFFFF;
-inline constexpr int kFirstArcBits = 40;
+/// May be set where walks are of second order, arcs are undirected, each weighs 1, and no two lead to the same node.
+inline constexpr std::uint64_t kDistinctArcs = std::uint64_t(1) << kFirstArcBits;
 
 /// A graph to walk on, on exec's device.
 ///

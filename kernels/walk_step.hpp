@@ -49,9 +49,11 @@ struct ArcDraw {
     return Offset(graph.arcs[node] & ((std::uint64_t(1) << kFirstArcBits) - 1));
   }
 
+  GS_DEV bool has_distinct_arcs(RowId node) const { return (graph.arcs[node] & kDistinctArcs) != 0; }
+
   /// degree 0 where no arc can be walked.
   GS_DEV ArcRange arcs(RowId node) const {
-    const std::uint64_t degree = graph.arcs[node] >> kFirstArcBits;
+    const std::uint64_t degree = graph.arcs[node] >> kDegreeShift;
     return {first_arc(node), degree == kManyArcs ? graph.offsets[node + 1] - graph.offsets[node] : Offset(degree)};
   }
 

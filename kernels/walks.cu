@@ -114,7 +114,7 @@ struct MakeSecondOrderWalks {
   GS_DEV void start(Traveller& w, Offset i) const {
     w.walk = std::uint64_t(batch.walk(i));
     const RowId row = start_of_walk(batch.seed, batch.epoch, w.walk, std::uint64_t(order.arcs.graph.arcs.size));
-    w.at = {row, {0, 0}, kNoRow, 0, kUnknown};
+    w.at = {row, {0, 0}, kNoRow, false, 0, kUnknown};
     w.nodes = &nodes[i * batch.length];
     w.nodes[0] = row;
     w.step = 1, w.number = 0;
@@ -138,7 +138,10 @@ struct MakeSecondOrderWalks {
     for (int i = 0; i < walking.count; ++i) {
       const int f = walking[i];
       Traveller& w = travellers[f];
-      if (w.number == 0) w.at.from_degree = w.at.arcs.degree, w.at.arcs = arcs.arcs(w.at.node);
+      if (w.number == 0) {
+        w.at.from_degree = w.at.arcs.degree, w.at.arcs = arcs.arcs(w.at.node);
+        w.at.has_distinct_arcs = arcs.has_distinct_arcs(w.at.node);
+      }
       if (order.needs_back_weight() && w.at.back_weight == kUnknown) {
         if (w.at.is_certain()) {
           w.at.back_weight = 0;
@@ -152,7 +155,8 @@ struct MakeSecondOrderWalks {
       const bool is_at_hub = order.is_at_hub(w.at);
       at_hub.add_if(is_at_hub, f), others.add_if(!is_at_hub, f);
     }
-    for (int i = 0; i < at_hub.count; ++i) NearHere{arcs, travellers[at_hub[i]].at}.prefetch_rows();
+    for (int i = 0; i < at_hub.count; ++i)
+      if (const Stand& at = travellers[at_hub[i]].at; !at.has_distinct_arcs) NearHere{arcs, at}.prefetch_rows();
     if (!arcs.graph.arc_alias.empty())
       for (int i = 0; i < walking.count; ++i) {
         Traveller& w = travellers[walking[i]];
@@ -248,6 +252,7 @@ struct MakeSecondOrderWalks {
 
   /// An undirected arc weighs the same on the way back.
   GS_DEV double back_weight(const Traveller& w) const {
+    if (w.at.has_distinct_arcs) return 1;
     if (order.arcs.graph.directed) return kUnknown;
     const double of_arc = order.weight(order.arcs.beside(w.at.arcs, w.arc));
     return w.is_by_arc ? of_arc : w.next == w.at.from ? w.at.back_weight : kUnknown;

@@ -138,22 +138,24 @@ TEST_P(SecondOrderWalks, KeepSmallWeightsBesideLargeOnes) {
   expect_probabilities(graph, rule, walks_of(on, graph, {7, 1, 0, 40000, 3}, rule), 3);
 }
 
-TEST_P(SecondOrderWalks, ReadDegreesBeyondThePackedOnes) {
+TEST_P(SecondOrderWalks, AreTheSameByBareWords) {  // degrees in the offsets, arcs not known to be distinct
   TestDevice on(GetParam());
-  const SmallGraph graph = undirected_multigraph(true);
   const WalkRule rule{true, 4, 0.25f};
-  const WalkTopology topology(graph.csr(), rule, on.exec);
-  std::vector<kernels::PackedArcs> words;
-  for (Offset row = 0; row < graph.csr().num_nodes(); ++row)
-    words.push_back(kernels::kManyArcs << kernels::kFirstArcBits | std::uint64_t(graph.offsets[std::size_t(row)]));
-  Values<kernels::PackedArcs> arcs(on, words);
-  kernels::WalkGraph view = topology.view();
-  view.arcs = arcs.span();
-  Values<RowId> nodes(on, 200 * 9, kNoRow);
+  for (const bool weighted : {false, true}) {
+    const SmallGraph graph = undirected_multigraph(weighted);
+    const WalkTopology topology(graph.csr(), rule, on.exec);
+    std::vector<kernels::PackedArcs> words;
+    for (Offset row = 0; row < graph.csr().num_nodes(); ++row)
+      words.push_back(kernels::kManyArcs << kernels::kDegreeShift | std::uint64_t(graph.offsets[std::size_t(row)]));
+    Values<kernels::PackedArcs> arcs(on, words);
+    kernels::WalkGraph view = topology.view();
+    view.arcs = arcs.span();
+    Values<RowId> nodes(on, 200 * 9, kNoRow);
 
-  on.ops.make_walks(view, {9, 1, 0, 200, 9}, nodes.span(), on.exec);
+    on.ops.make_walks(view, {9, 1, 0, 200, 9}, nodes.span(), on.exec);
 
-  EXPECT_EQ(nodes.host(), walks_of(on, graph, {9, 1, 0, 200, 9}, rule));
+    EXPECT_EQ(nodes.host(), walks_of(on, graph, {9, 1, 0, 200, 9}, rule));
+  }
 }
 
 /// The step of every walker at `at`, come from `from`, by the parts that hold these: row r lies in part r % parts.

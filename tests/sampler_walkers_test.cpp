@@ -104,7 +104,7 @@ TEST_P(Walkers, LeaveNodesWhoseDegreeStandsInTheOffsets) {
     const WalkTopology topology(graph.csr(), {weighted}, on.exec);
     std::vector<kernels::PackedArcs> words;
     for (Offset row = 0; row < 50; ++row)
-      words.push_back(kernels::kManyArcs << kernels::kFirstArcBits | std::uint64_t(graph.offsets[std::size_t(row)]));
+      words.push_back(kernels::kManyArcs << kernels::kDegreeShift | std::uint64_t(graph.offsets[std::size_t(row)]));
     Values<kernels::PackedArcs> arcs(on, words);
     kernels::WalkGraph view = topology.view();
     view.arcs = arcs.span();

@@ -25,7 +25,7 @@ WalkTopology::WalkTopology(const Csr& graph, const WalkRule& rule, const Exec& e
   const Offset n = graph.num_nodes();
   const bool weighted = rule.weighted && !graph.weights.empty(), keeps_weights = weighted && rule.second_order();
   GS_EXPECT(graph.num_arcs() < Offset(1) << kernels::kFirstArcBits, "a graph of ", graph.num_arcs(),
-            " arcs: at most 2^40 can be walked");
+            " arcs: at most 2^39 can be walked");
   std::vector<kernels::PackedArcs> arcs(std::size_t(n), 0);
   std::vector<kernels::AliasSlot> slots(weighted ? std::size_t(graph.num_arcs()) : 0);
   std::vector<double> sums(keeps_weights ? std::size_t(n) : 0, 0.0);
@@ -42,8 +42,12 @@ WalkTopology::WalkTopology(const Csr& graph, const WalkRule& rule, const Exec& e
         if (keeps_weights) sums[std::size_t(row)] = std::accumulate(weights.begin(), weights.end(), 0.0);
       }
       arcs[std::size_t(row)] = std::uint64_t(std::min<Offset>(degree, Offset(kernels::kManyArcs)))
-                                   << kernels::kFirstArcBits |
+                                   << kernels::kDegreeShift |
                                std::uint64_t(start);
+      if (!rule.second_order() || weighted || graph.directed) continue;
+      const Span<const RowId> targets = graph.targets.subspan(start, degree);
+      if (std::adjacent_find(targets.begin(), targets.end()) == targets.end())
+        arcs[std::size_t(row)] |= kernels::kDistinctArcs;
     }
   });
 
