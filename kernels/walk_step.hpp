@@ -57,7 +57,9 @@ struct ArcDraw {
     return {first_arc(node), degree == kManyArcs ? graph.offsets[node + 1] - graph.offsets[node] : Offset(degree)};
   }
 
-  GS_DEV Span<const RowId> targets(const ArcRange& range) const { return {&graph.targets[range.first], range.degree}; }
+  GS_DEV Span<const RowId> targets(const ArcRange& range) const {
+    return {graph.targets.data + range.first, range.degree};
+  }
 
   /// Those of a node's arcs that lead to the row that a finished search of its targets sought.
   GS_DEV ArcRange found(const Search& search) const {

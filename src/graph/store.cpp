@@ -385,7 +385,7 @@ VersionInfo publish(const fs::path& store, const BuiltGraph& graph, const std::s
   const std::vector<Offset> numbers = version_numbers(store);
   Offset number = numbers.empty() ? 1 : numbers.back() + 1;
 
-  OutputFolder folder(store / version_name(number));
+  OutputFolder folder(store / ".next");  // named once it is whole: others may publish meanwhile
   for (const ArrayToWrite& array : arrays_of(graph)) {
     NpyWriter out(folder.path() / array.name, array.dtype, {array.count});
     out.write(array.values, array.bytes);
