@@ -270,7 +270,8 @@ class StoreFolder {
   explicit StoreFolder(const fs::path& store) : path_(store) {
     std::error_code error;
     if (fs::is_directory(store, error)) {
-      if (!fs::exists(store / kCurrent, error) && version_numbers(store).empty() && holds_visible(store))
+      // In this order: what another publisher has just made visible is a version by the time that those are listed.
+      if (holds_visible(store) && !fs::exists(store / kCurrent, error) && version_numbers(store).empty())
         throw Error(Fault::output, cat(store.string(), ": is a folder with other things in it; choose another name"));
       return;
     }
