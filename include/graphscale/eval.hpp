@@ -204,6 +204,12 @@ struct RankScores {
   Offset queries = 0;
   double mrr = 0, mean_rank = 0, hits_at_1 = 0, hits_at_3 = 0, hits_at_10 = 0;
 };
+/// The means by name, as JSON has them.
+inline constexpr std::pair<const char*, double RankScores::*> kRankMeans[] = {{"mrr", &RankScores::mrr},
+                                                                              {"mean_rank", &RankScores::mean_rank},
+                                                                              {"hits_at_1", &RankScores::hits_at_1},
+                                                                              {"hits_at_3", &RankScores::hits_at_3},
+                                                                              {"hits_at_10", &RankScores::hits_at_10}};
 struct SideScores {
   RankScores both, head, tail;
 };

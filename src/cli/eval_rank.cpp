@@ -42,9 +42,9 @@ void print_text(const RankingReport& report, const char* what) {
 }
 
 Json json_of(const RankScores& scores) {
-  return {{"queries", scores.queries},     {"mrr", scores.mrr},
-          {"mean_rank", scores.mean_rank}, {"hits_at_1", scores.hits_at_1},
-          {"hits_at_3", scores.hits_at_3}, {"hits_at_10", scores.hits_at_10}};
+  Json json{{"queries", scores.queries}};
+  for (const auto& [name, mean] : kRankMeans) json[name] = scores.*mean;
+  return json;
 }
 
 Json json_of(const SideScores& scores) {

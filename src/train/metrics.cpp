@@ -33,18 +33,10 @@ void MetricsFile::write(const Training& training, const Training::Step& since, d
 }
 
 void MetricsFile::write_validation(const Training& training, const RankScores& scores, bool is_best, double seconds) {
-  write_line(Json{
-      {"validation", training.epochs_done()},
-      {"step", training.steps_done()},
-      {"queries", scores.queries},
-      {"mrr", scores.mrr},
-      {"mean_rank", scores.mean_rank},
-      {"hits_at_1", scores.hits_at_1},
-      {"hits_at_3", scores.hits_at_3},
-      {"hits_at_10", scores.hits_at_10},
-      {"best", is_best},
-      {"seconds",
-       seconds}}.dump());
+  Json line{{"validation", training.epochs_done()}, {"step", training.steps_done()}, {"queries", scores.queries}};
+  for (const auto& [name, mean] : kRankMeans) line[name] = scores.*mean;
+  line["best"] = is_best, line["seconds"] = seconds;
+  write_line(line.dump());
 }
 
 void MetricsFile::write_end(const TrainSummary& summary, const RankTrainer* rank) {

@@ -32,9 +32,8 @@ TrainSummary train_in_place(const Graph& graph, const std::string& graph_path, c
   const WarmStart start(graph, config);
   start.log();
   const auto make_trainer = [&](std::size_t part) {
-    const int columns = parts[part].model.dim;
     return std::make_unique<Trainer>(graph.csr(), parts[part], device, threads,
-                                     start.rows(int(part) * columns, columns));
+                                     start.rows(part, parts[part].model.dim));
   };
   auto trainer = make_trainer(0);  // refuses what cannot be trained
   log_info(cat("memory: ", human_bytes(double(trainer->plan().total_bytes())), " on ", to_string(device), ", ",

@@ -108,8 +108,10 @@ class RankSession {
         device_(device),
         threads_(threads),
         start_(graph, config) {
-    wait_for_work(comm, 0, [&] { start_.log(); });
-    if (!config.eval.valid.empty()) wait_for_work(comm, 0, [&] { validation_.emplace(graph, config); });
+    wait_for_work(comm, 0, [&] {
+      start_.log();
+      if (!config.eval.valid.empty()) validation_.emplace(graph, config);
+    });
     start(0);
   }
 
@@ -160,9 +162,8 @@ class RankSession {
  private:
   void start(std::size_t part) {
     trainer_.reset();
-    const int columns = parts_[part].model.dim;
     trainer_ = std::make_unique<RankTrainer>(graph_.csr(), parts_[part], comm_, device_, threads_,
-                                             start_.rows(int(part) * columns, columns));
+                                             start_.rows(part, parts_[part].model.dim));
   }
 
   /// Of a rank that misses another: how far they had come together. Between two parts there is no trainer.

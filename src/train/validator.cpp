@@ -16,11 +16,10 @@ Validator::Validator(const Validation& validation, const Config& config, const E
 bool Validator::goes_on(const Training& training, Rows<const float> table) {
   const double start_s = now_s();
   const RankScores scores = validation_.rank(table, exec_);
-  const bool is_best = rankings_ == 0 || scores.mrr > best_mrr_;
+  const bool is_best = rankings_ == 0 || scores.mrr > summary_.best_mrr;
   if (is_best) {
     keep_(table);
-    best_mrr_ = scores.mrr, best_epoch_ = training.epochs_done();
-    summary_.best_mrr = best_mrr_, summary_.best_epoch = best_epoch_;
+    summary_.best_mrr = scores.mrr, summary_.best_epoch = training.epochs_done();
   }
   without_better_ = is_best ? 0 : without_better_ + 1;
   ++rankings_, ++summary_.validations;
@@ -32,7 +31,7 @@ bool Validator::goes_on(const Training& training, Rows<const float> table) {
   std::snprintf(text, sizeof text, "MRR %.4f", scores.mrr);
   note_ = text;
   if (!is_best) {
-    std::snprintf(text, sizeof text, " (best %.4f, epoch %.4g)", best_mrr_, best_epoch_);
+    std::snprintf(text, sizeof text, " (best %.4f, epoch %.4g)", summary_.best_mrr, summary_.best_epoch);
     note_ += text;
   }
   std::snprintf(text, sizeof text, "epoch %.4g: %s, Hits@10 %.4f%s (%s queries, %s)", training.epochs_done(),

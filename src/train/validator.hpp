@@ -28,7 +28,6 @@ class Validator {
   TrainSummary& summary_;
   std::function<void(Rows<const float>)> keep_;
   int rankings_ = 0, without_better_ = 0;
-  double best_mrr_ = 0, best_epoch_ = 0;
   std::string note_;
 };
 

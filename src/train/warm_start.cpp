@@ -107,9 +107,11 @@ bool WarmStart::start_of(RowId row, int first_column, Span<float> values) const 
   return count > 0;
 }
 
-StartRows WarmStart::rows(int first_column, int dim) const {
+StartRows WarmStart::rows(std::size_t part, int columns) const {
+  const int first_column = int(part) * columns;
   StartRows start;
-  if (nodes_) start.values = [=, this](RowId row, float* values) { return start_of(row, first_column, {values, dim}); };
+  if (nodes_)
+    start.values = [=, this](RowId row, float* values) { return start_of(row, first_column, {values, columns}); };
   if (!frozen_.empty()) start.frozen = [this](RowId row) { return row >= dense_rows_ && frozen_[row - dense_rows_]; };
   return start;
 }

@@ -14,8 +14,8 @@ class WarmStart {
   /// Throws input: no such run, other columns, another kind of model, a list that names no node of the graph.
   WarmStart(const Graph& graph, const Config& config);
 
-  /// Of a training whose columns begin at `first_column` of the vectors (see parts_of); to be asked from any thread.
-  StartRows rows(int first_column, int dim) const;
+  /// Of one of the trainings that parts_of cuts the columns into; to be asked from any thread.
+  StartRows rows(std::size_t part, int columns) const;
   void log() const;  ///< how many nodes start from where, and what was not found; looks at every name
 
  private:
