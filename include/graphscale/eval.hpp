@@ -240,7 +240,6 @@ class Validation {
   /// Throws input: what read_triples does, no line of known names.
   Validation(const Graph& graph, const Config& config);
 
-  Offset size() const { return asked_.size(); }
   /// Both sides, filtered, as `eval rank` means them. table: [relations + n, dim] host memory, any stride.
   /// Throws what rank_triples does.
   RankScores rank(Rows<const float> table, const Exec& exec) const;

@@ -32,13 +32,13 @@ void add(Training::Step& sum, const Training::Step& step) {
 }
 
 /// The error of a run that began, with what is left of it in its folder.
-Error with_folder(const Error& error, const fs::path& run, const TrainSummary& summary) {
-  return Error(error.fault,
-               cat(error.what(), " (", run.string(), " keeps ", kConfigFile, " and ", kMetricsFile,
-                   summary.validations > 0         ? cat(" beside the best embeddings, of epoch ", summary.best_epoch)
-                   : fs::exists(run / kEmbeddings) ? " beside the embeddings of the earlier run"
-                                                   : "; nothing was saved",
-                   "; train into it again, or remove it)"));
+Error with_folder(const Error& error, const fs::path& run, const Config& config, const TrainSummary& summary) {
+  const bool has_saved = summary.validations > 0 && parts_of(config).size() == 1;  // several are saved together
+  return Error(error.fault, cat(error.what(), " (", run.string(), " keeps ", kConfigFile, " and ", kMetricsFile,
+                                has_saved ? cat(" beside the best embeddings, of epoch ", summary.best_epoch)
+                                : fs::exists(run / kEmbeddings) ? " beside the embeddings of the earlier run"
+                                                                : "; nothing was saved",
+                                "; train into it again, or remove it)"));
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ TrainSummary with_record(const Config& config, const fs::path& run,
     return summary;
   } catch (const Error& error) {
     metrics.write_failure(error.what());
-    throw with_folder(error, run, summary);
+    throw with_folder(error, run, config, summary);
   } catch (const std::exception& error) {
     metrics.write_failure(error.what());
     throw;
