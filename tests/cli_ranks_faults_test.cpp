@@ -39,7 +39,7 @@ class FieldReportLaunch : public WithProgram {
 
   /// A rank's command line, with what `options` do not say. The run's path is one that no other process names.
   std::string train(const std::string& options) const {
-    std::string line = cat("'", GS_BINARY, "' train --device cpu --threads 1 --every-steps 5 --overwrite ", options);
+    std::string line = cat("'", GS_BINARY, "' train --device cpu --threads 1 --log-steps 5 --overwrite ", options);
     const std::pair<const char*, std::string> otherwise[] = {
         {" --graph ", "s"}, {" --out ", path("r")}, {" --dim ", "8"}};
     for (const auto& [flag, value] : otherwise)

@@ -51,7 +51,7 @@ TEST_F(RanksCommand, AsThreadsWriteOneRunInTheFormatOfOneRank) {
 }
 
 TEST_F(RanksCommand, CountInEveryLineOfMetricsWhatWasExchangedSinceTheLast) {
-  succeed(train_ + "--out r --epochs 2 --ranks 3 --every-steps 5");
+  succeed(train_ + "--out r --epochs 2 --ranks 3 --log-steps 5");
 
   const std::vector<Json> lines = metrics("r");
   ASSERT_GT(lines.size(), 3u);
@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Options, RanksWith,
 TEST_P(RanksWith, TrainsToALowerLoss) {
   const std::string options = GetParam();
   const std::string ranks = says(options, "--ranks") ? "" : "--ranks 2 ";
-  succeed(train_ + "--out r --epochs 3 --every-steps 16 " + ranks + options);
+  succeed(train_ + "--out r --epochs 3 --log-steps 16 " + ranks + options);
 
   const std::vector<Json> lines = metrics("r");
   ASSERT_GE(lines.size(), 3u);

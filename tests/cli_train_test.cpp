@@ -71,7 +71,7 @@ class Signal : public TrainCommand, public testing::WithParamInterface<int> {};
 
 TEST_P(Signal, EndsALongRunWellWithWhatWasTrainedSaved) {
   Process process(folder_, {"train", "--graph", "s", "--out", "r", "--device", "cpu", "--dim", "8", "--epochs",
-                            "1000000", "--metrics.every_steps", "1"});
+                            "1000000", "--metrics.log_steps", "1"});
   ASSERT_TRUE(becomes([&] { return says(bytes_of(folder_ / "r" / "metrics.jsonl"), "\"step\":3,"); }));
 
   process.send(GetParam());
@@ -207,7 +207,7 @@ TEST_F(FullDisk, WhileSavingKeepsTheVectorsOfAnEarlierRun) {
 }
 
 TEST_F(FullDisk, ForMetricsAloneCostsNoVectors) {
-  const std::string what = refusal(7, train_ + "--step-walks 1 --metrics.every_steps 1", "ulimit -f 100 &&");
+  const std::string what = refusal(7, train_ + "--step-walks 1 --metrics.log_steps 1", "ulimit -f 100 &&");
 
   EXPECT_SAYS(what, "metrics.jsonl: lines are missing");
   EXPECT_SAYS(bytes_of(folder_ / ".err"), "warning: r/metrics.jsonl: a line could not be written");

@@ -75,7 +75,7 @@ TEST_F(Run, ItsConfigurationReadsBackAsTheOneThatTookEffect) {
 }
 
 TEST_F(Run, MetricsAreALineEveryFewStepsAndALastOne) {
-  config_.training.step_walks = 40, config_.metrics.every_steps = 3;
+  config_.training.step_walks = 40, config_.metrics.log_steps = 3;
 
   const TrainSummary summary = train_into(run_, config_);
 

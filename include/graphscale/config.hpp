@@ -56,6 +56,8 @@ struct TrainingConfig {
   std::uint64_t seed = 1;
   int step_walks = 0;
   bool deterministic = false;
+
+  int steps_behind() const { return deterministic ? 0 : staleness; }  ///< of fetched rows, at most
 };
 
 struct RunConfig {
@@ -93,6 +95,12 @@ struct StartConfig {
   std::string warm_start, new_nodes = "mean", frozen;
 };
 
+struct CheckpointConfig {
+  int every_steps = 0;
+  double every_minutes = 10;
+  int keep = 2;
+};
+
 struct EvalConfig {
   std::string valid, known;
   double every = 1;
@@ -101,7 +109,9 @@ struct EvalConfig {
 };
 
 struct MetricsConfig {
-  int every_steps = 100;
+  int log_steps = 100;
+  int metrics_port = 0;
+  std::string metrics_address = "127.0.0.1";
 };
 
 struct Config {
@@ -113,6 +123,7 @@ struct Config {
   StoreConfig store;
   ExchangeConfig exchange;
   StartConfig start;
+  CheckpointConfig checkpoint;
   EvalConfig eval;
   MetricsConfig metrics;
 };
@@ -241,7 +252,8 @@ void each_option(C& c, Visit&& visit) {
         "a row's step in a tile is shortened where learning rate times a bound of the loss's curvature along the row "
         "exceeds this; 0: never"));
   visit("training.staleness", c.training.staleness, Option::number(0, 8, "steps",
-        "how many steps a fetched row may be behind in exchanged training; 0: fetch, compute and push take turns"));
+        "how many steps a fetched row may be behind in exchanged training; 0, and where deterministic: fetch, compute and "
+        "push take turns"));
   visit("training.seed", c.training.seed, Option::number(0, 0x1p64, "",
         "decides walks, negatives and initial vectors"));
   visit("training.step_walks", c.training.step_walks, Option::number(0, 1 << 24, "walks",
@@ -307,6 +319,15 @@ void each_option(C& c, Visit&& visit) {
         "file of node names, one a line, whose vectors stay as they start; trains by exchange also on one rank; empty: "
         "none"));
 
+  visit("checkpoint.every_steps", c.checkpoint.every_steps, Option::number(0, 1e9, "steps",
+        "between two checkpoints; 0: by time alone"));
+  visit("checkpoint.every_minutes", c.checkpoint.every_minutes, Option::number(0, 1e6, "minutes",
+        "between two checkpoints; 0: by steps alone. There is one at the end, and one where a signal stops the run, in "
+        "any case"));
+  visit("checkpoint.keep", c.checkpoint.keep, Option::number(0, 1e6, "checkpoints",
+        "of the run that stay, beside the one of the best validation; 0: none is written, and the run cannot be "
+        "resumed"));
+
   visit("eval.valid", c.eval.valid, Option::text({},
         "file of triples (of node vectors: pairs) held out, which are ranked as training goes: the best vectors by "
         "filtered MRR are those that are saved; empty: none, the last are"));
@@ -322,8 +343,12 @@ void each_option(C& c, Visit&& visit) {
   visit("eval.candidates", c.eval.candidates, Option::number(0, 4294967294.0, "entities",
         "sampled for each query in place of all; 0: all"));
 
-  visit("metrics.every_steps", c.metrics.every_steps, Option::number(1, 1e9, "steps",
-        "steps between two lines of metrics.jsonl"));
+  visit("metrics.log_steps", c.metrics.log_steps, Option::number(1, 1e9, "steps",
+        "between two lines of metrics.jsonl"));
+  visit("metrics.metrics_port", c.metrics.metrics_port, Option::number(0, 65535, "",
+        "where rank 0 answers GET /metrics with the run's metrics as Prometheus text; 0: it does not listen"));
+  visit("metrics.metrics_address", c.metrics.metrics_address, Option::text({},
+        "the address that it listens at; 0.0.0.0: every network of the machine"));
   // clang-format on
 }
 

@@ -19,7 +19,7 @@ Offset step_walks_in_place(const Config& config, Offset units, Device device) {
 /// node: micro-F1 .34 with 800 steps, .24 with 80), and more of them the more are on their way at once.
 Offset step_walks_exchanged(const Config& config, Offset units, Device device, int compute_ranks) {
   constexpr double kStepsOfARun = 800;
-  const double steps = kStepsOfARun * std::max(1.0, (1 + config.training.staleness) / 2.0);
+  const double steps = kStepsOfARun * std::max(1.0, (1 + config.training.steps_behind()) / 2.0);
   const double most_a_rank = device.is_cuda() ? 1 << 13 : 1 << 12;
   const double walks = double(units) * std::max(1, config.training.epochs);
   return Offset(std::clamp(walks / steps, 64.0, most_a_rank * compute_ranks));

@@ -168,7 +168,7 @@ StepTime expected_time(const Config& config, const GraphSize& size, const RankPl
     if (stage.seconds() > slowest->seconds()) slowest = &stage;
   }
   const double exchange_s = time.stages[1].seconds() + time.stages[3].seconds();
-  time.step_s = config.training.staleness == 0
+  time.step_s = config.training.steps_behind() == 0
                     ? sum_s
                     : std::max({device_s, exchange_s, time.stages[0].seconds(), time.stages[2].seconds()});
   time.bottleneck = name_of(*slowest);

@@ -138,7 +138,7 @@ class RankTrainer::Pipeline {
   void exchange_all() {
     Offset fetched = first_, pushed = first_;
     while (pushed < steps_) {
-      for (; fetched < steps_ && fetched <= pushed + trainer_.config_.training.staleness; ++fetched)
+      for (; fetched < steps_ && fetched <= pushed + trainer_.config_.training.steps_behind(); ++fetched)
         if (!fetch(fetched)) return;
       if (!push()) return;
       ++pushed;

@@ -82,7 +82,7 @@ void run_steps(Training& training, const Config& config, MetricsFile& metrics, b
       judged = validate();
       start_s += now_s() - asked_s, since_s += now_s() - asked_s;
     }
-    if (training.steps_done() % config.metrics.every_steps == 0 || training.done() || stopped()) {
+    if (training.steps_done() % config.metrics.log_steps == 0 || training.done() || stopped()) {
       metrics.write(training, since, spent_s, now_s() - start_s);
       if (tail.pairs == 0) summary.loss = since.loss_a_pair();  // of a run stopped before its last tenth
       since = {}, since_s = now_s();
