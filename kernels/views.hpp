@@ -18,6 +18,10 @@ struct RowSequence {
   RowId first = 0, step = 1;
   Span<const RowId> list{};
   GS_HD RowId operator[](Offset i) const { return list.empty() ? RowId(first + i * step) : list[i]; }
+  RowSequence from(Offset i) const {
+    if (list.empty()) return {RowId(first + i * step), step, {}};
+    return {first, step, list.subspan(i, list.size - i)};
+  }
 };
 
 /// Rows to draw by an alias table: slot i stands for rows[i]. A share of them is drawn from a pool instead.
@@ -285,6 +289,13 @@ struct StoredRows {
       : type(t), dim(columns), stride(step), count(rows), hot_rows(hot_count), hot(hot_home), cold(cold_home) {}
   GS_HD StoredRows(Rows<float> rows)  // one home
       : StoredRows(RowType::fp32, rows.dim, rows.stride, rows.count, rows.count, rows.data, nullptr) {}
+
+  StoredRows from(Offset first) const {
+    StoredRows rest(*this);
+    (first < hot_rows ? rest.hot : rest.cold) = row(first);
+    rest.count -= first, rest.hot_rows = first < hot_rows ? hot_rows - first : 0;
+    return rest;
+  }
 
   GS_HD void* row(Offset local) const {
     return local < hot_rows ? static_cast<char*>(hot) + local * stride * bytes_of(type)

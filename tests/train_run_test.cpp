@@ -20,7 +20,7 @@ class Run : public InFolder {
   ~Run() override { set_quiet(false); }
 
   TrainSummary train_into(const fs::path& run, const Config& config, bool overwrite = false) const {
-    return train(graph_, "store", config, run, overwrite);
+    return train(graph_, "store", config, run, overwrite ? Existing::overwrite : Existing::refuse);
   }
 
   Config diverging() const {
@@ -234,7 +234,7 @@ TEST_F(Run, InAFolderThatMayNotBeWrittenIsRefused) {
   const auto act_as_nobody = [&] {  // root may write anywhere
     if (::geteuid() == 0 && ::setuid(65534) != 0) _exit(99);
     try {
-      check_run_folder(folder_, false);
+      check_run_folder(folder_, Existing::refuse);
     } catch (const Error& error) {
       std::fprintf(stderr, "%s\n", error.what());
       _exit(int(error.fault));

@@ -112,7 +112,7 @@ TEST_P(ValidatedOn, TheSavedVectorsAreTheBestAsEvalRankSeesThem) {
   Config config = config_of(kind);
   config.run.ranks = ranks;
 
-  const TrainSummary summary = train(graph_, "store", config, run_, false);
+  const TrainSummary summary = train(graph_, "store", config, run_, Existing::refuse);
 
   const std::vector<nlohmann::json> lines = metrics("validation");
   ASSERT_EQ(lines.size(), 6u) << "an epoch each";
@@ -162,12 +162,12 @@ TEST_F(Validated, APauseChangesNoBitWhereStagesTakeTurns) {
   Config config = config_of("complex");
   config.run.ranks = 2, config.training.staleness = 0, config.training.learning_rate = 0.02;
   config.eval.every = 0.3;
-  train(graph_, "store", config, run_, false);
+  train(graph_, "store", config, run_, Existing::refuse);
   const std::string paused = bytes_of(run_ / "embeddings" / "embeddings.npy");
   ASSERT_TRUE(metrics("validation").back()["best"]) << "else the run proves nothing";
 
   config.eval.valid = "";
-  train(graph_, "store", config, run_, true);
+  train(graph_, "store", config, run_, Existing::overwrite);
 
   EXPECT_EQ(bytes_of(run_ / "embeddings" / "embeddings.npy"), paused);
 }
@@ -181,7 +181,7 @@ TEST_P(Patience, EndsARunThatGetsNoBetter) {
   config.training.learning_rate = 0, config.training.schedule = "constant";
   config.training.epochs = 50, config.eval.patience = 3, config.run.ranks = GetParam();
 
-  const TrainSummary summary = train(graph_, "store", config, run_, false);
+  const TrainSummary summary = train(graph_, "store", config, run_, Existing::refuse);
 
   EXPECT_TRUE(summary.early);
   EXPECT_FALSE(summary.stopped);
@@ -199,7 +199,7 @@ TEST_F(Validated, EitherHalfOfLineHasItsOwnBest) {
     config.model.order = "both", config.training.learning_rate = 0, config.training.schedule = "constant";
     config.training.epochs = 9, config.eval.patience = 1, config.run.ranks = ranks;
 
-    const TrainSummary summary = train(graph_, "store", config, run_, true);
+    const TrainSummary summary = train(graph_, "store", config, run_, Existing::overwrite);
 
     EXPECT_EQ(summary.validations, 4) << "two of each half";
     EXPECT_TRUE(summary.early);
@@ -218,7 +218,7 @@ TEST_F(Validated, ARunThatDivergesLaterLeavesTheBestAndSaysSo) {
   config.training.warm_up_share = 1, config.training.epochs = 1000, config.training.curvature_limit = 0;
   config.eval.every = 0.001;
 
-  const std::string what = sentence_of(Fault::internal, [&] { train(graph_, "store", config, run_, false); });
+  const std::string what = sentence_of(Fault::internal, [&] { train(graph_, "store", config, run_, Existing::refuse); });
 
   EXPECT_SAYS(what, "diverged");
   EXPECT_SAYS(what, "beside the best embeddings, of epoch");
@@ -236,7 +236,7 @@ TEST_F(Validated, ASampleAndCandidatesAreAsAsked) {
   Config config = config_of("complex");
   config.training.epochs = 1, config.eval.sample = 2, config.eval.candidates = 7;
 
-  train(graph_, "store", config, run_, false);
+  train(graph_, "store", config, run_, Existing::refuse);
 
   EXPECT_EQ(metrics("validation").back()["queries"], 4);
   EXPECT_LE(metrics("validation").back()["mean_rank"], 8);
@@ -245,21 +245,21 @@ TEST_F(Validated, ASampleAndCandidatesAreAsAsked) {
 TEST_F(Validated, FurtherTrueTriplesAreNotRankedAgainst) {
   Config config = config_of("complex");
   config.training.epochs = 1;
-  const double alone = train(graph_, "store", config, run_, false).best_mrr;
+  const double alone = train(graph_, "store", config, run_, Existing::refuse).best_mrr;
   std::string all;
   for (int a = 0; a < kPeople; ++a)
     for (int b = 0; b < kPeople; ++b) all += cat("p", a, "\tlikes\tp", b, "\n");
   config.eval.known = cat(train_file_.string(), ",", make("all.tsv", all).string());
 
   EXPECT_LT(alone, 1);
-  EXPECT_EQ(train(graph_, "store", config, run_, true).best_mrr, 1) << "no candidate is left";
+  EXPECT_EQ(train(graph_, "store", config, run_, Existing::overwrite).best_mrr, 1) << "no candidate is left";
 }
 
 TEST_F(Validated, AFileWithoutAKnownNameIsRefusedBeforeAnythingIsMade) {
   Config config = config_of("complex");
   config.eval.valid = make("strange.tsv", "x\tlikes\ty\n").string();
 
-  EXPECT_SAYS(sentence_of(Fault::input, [&] { train(graph_, "store", config, run_, false); }),
+  EXPECT_SAYS(sentence_of(Fault::input, [&] { train(graph_, "store", config, run_, Existing::refuse); }),
               "no triple of known names");
   EXPECT_FALSE(fs::exists(run_));
 }

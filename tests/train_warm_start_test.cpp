@@ -28,7 +28,7 @@ class WarmStarted : public InFolder {
   }
 
   std::string train_into(const std::string& run, const Graph& graph, const Config& config) const {
-    train(graph, "store", config, folder_ / run, true);
+    train(graph, "store", config, folder_ / run, Existing::overwrite);
     return (folder_ / run).string();
   }
 
@@ -164,10 +164,10 @@ TEST_F(WarmStarted, GoesOnFromWhatWasLearnt) {
   config.training.epochs = 10;
   train_into("old", graph, config);
   config.training.epochs = 1;
-  const double cold = train(graph, "store", config, folder_ / "cold", true).loss;
+  const double cold = train(graph, "store", config, folder_ / "cold", Existing::overwrite).loss;
   config.start.warm_start = (folder_ / "old").string();
 
-  const double warm = train(graph, "store", config, folder_ / "warm", true).loss;
+  const double warm = train(graph, "store", config, folder_ / "warm", Existing::overwrite).loss;
 
   EXPECT_LT(warm, 0.97 * cold);
 }
@@ -178,7 +178,7 @@ TEST_F(WarmStarted, WhatCannotBeStartedFromIsRefusedBeforeAnythingIsMade) {
   const Graph graph = graph_of("ring", kRing);
   train_into("old", graph, config());
   const auto refusal = [&](const Graph& of, const Config& config) {
-    const std::string what = sentence_of(Fault::input, [&] { train(of, "store", config, folder_ / "run", false); });
+    const std::string what = sentence_of(Fault::input, [&] { train(of, "store", config, folder_ / "run", Existing::refuse); });
     EXPECT_FALSE(fs::exists(folder_ / "run"));
     return what;
   };

@@ -1,24 +1,40 @@
-// Vectors on disk: what `train` leaves behind, what `eval`, `query` and `export` read.
+// Vectors on disk: what `train` leaves behind, what `eval`, `query` and `export` read. And runs that can go on:
+// checkpoints.
 #pragma once
 
-#include "graphscale/graph.hpp"
+#include <thread>
+
+#include "graphscale/store.hpp"
 
 namespace gs {
+
+/// What a run's folder holds, with checkpoints/.
+inline constexpr const char *kConfigFile = "config.json", *kMetricsFile = "metrics.jsonl", *kEmbeddings = "embeddings",
+                            *kRelations = "relations";
 
 /// RUN/embeddings: embeddings.npy [n, dim] float32 C order, and names.txt, one name a line in the order of the rows,
 /// its bytes as they came. Rows are numbered by descending degree, ties by name.
 class Embeddings {
  public:
   /// `path`: a run's folder, its embeddings folder, or an .npy file; `names`: names.txt beside the array where empty.
-  /// Reads every value once. Throws input: missing or cut files, another dtype or shape, not as many names as rows, a
-  /// name twice, a value not finite.
+  /// A checkpoint's folder too, and of a run without embeddings its newest sound checkpoint; these are copied to
+  /// memory. Reads every value once. Throws input: missing or cut files, another dtype or shape, not as many names as
+  /// rows, a name twice, a value not finite.
   static Embeddings open(const fs::path& path, const fs::path& names = {});
+  static Embeddings open_relations(const fs::path& run);  ///< of a knowledge graph's model; a checkpoint's, too
+
+  /// The rows of the names that `list` has, one a line, in its order, and no other row is read. Throws input: a name
+  /// that is none of the table's (its line), or twice in the list.
+  static Embeddings open_some(const fs::path& path, const fs::path& names, const fs::path& list);
 
   Rows<const float> rows() const { return rows_; }  ///< [n, dim], stride dim
   const NodeNames& names() const { return *names_; }
 
  private:
+  static Embeddings open_all(const fs::path& path, const char* folder, const fs::path& names);
+
   NpyArray array_;
+  std::vector<float> copied_;  // of a checkpoint, or of some rows: those; else empty
   Rows<const float> rows_;
   std::shared_ptr<NodeNames> names_;
 };
@@ -35,6 +51,9 @@ void save_embeddings(const fs::path& folder, int dim, const RowSource& source, c
 /// The same of rows [n, dim] in host memory, any stride; padding is dropped.
 void save_embeddings(const fs::path& folder, Rows<const float> rows, const NodeNames& names);
 
+/// names.txt: a name a line. Throws internal for a name that has a line break.
+void save_names(const fs::path& file, const NodeNames& names);
+
 enum class ExportFormat { npy, word2vec_text, word2vec_binary, safetensors };
 
 /// Writes `path` whole or not at all.
@@ -49,5 +68,161 @@ enum class ExportFormat { npy, word2vec_text, word2vec_binary, safetensors };
 /// names are written as they are, and one that is empty or has such a blank is refused.
 /// Throws input: a name refused (by name); output.
 void export_embeddings(const Embeddings& embeddings, ExportFormat format, const fs::path& path, bool escape);
+
+// ------------------------------------------------------------------------------------------------------- checkpoints
+// RUN/checkpoints/step-000001200/ holds every row that a run needs to go on, in shards as ranks held them:
+//
+//   shard-0003.rows.npy     uint32 [rows]            which rows of the tables they are, ascending
+//   shard-0003.TABLE.npy    float32 [rows, columns]  centres, contexts (or embeddings, of a model of one table), and
+//   with
+//                                                    an optimizer that has state TABLE_state
+//   finished.npy            float32 [nodes, dim]     of a run in parts: columns that are learnt
+//   config.json, names.txt, relations.txt            as in the run's folder
+//   manifest.json           where the run stands, and every file's bytes and XXH3; written last
+//
+// Rows are the tables': relations, then nodes. Files are written and synced under another name, then renamed into
+// place: a folder of that name is whole.
+
+/// What a run has done, all its parts together; of validations the best.
+struct RunTotals {
+  Offset steps = 0, walks = 0, pairs = 0;
+  double seconds = 0;  ///< in the training loop, without validations
+  double loss = 0;     ///< mean per pair over the last tenth of the run
+  int validations = 0;
+  double validation_seconds = 0, best_mrr = 0, best_epoch = 0;
+};
+
+/// Calls visit(name, value) for each total; the manifest reads and writes by it.
+template <class Totals, class Visit>
+void each_total(Totals& t, Visit&& visit) {
+  visit("steps", t.steps), visit("walks", t.walks), visit("pairs", t.pairs);
+  visit("seconds", t.seconds), visit("loss", t.loss);
+  visit("validations", t.validations), visit("validation_seconds", t.validation_seconds);
+  visit("best_mrr", t.best_mrr), visit("best_epoch", t.best_epoch);
+}
+
+/// Where a run stands between two steps.
+struct RunState {
+  Config config;  ///< as it took effect, with the step_walks that were chosen
+  std::string graph_version, graph_hash;
+  Offset nodes = 0, dense_rows = 0;
+  int part = 0;                                              ///< of parts_of(config)
+  Offset steps = 0, walks = 0;                               ///< done of this part
+  int part_validations = 0, validations_without_better = 0;  ///< of this part; the last ones
+  bool complete = false;                                     ///< to the end of all parts, and the embeddings are saved
+  bool is_best = false;                                      ///< its vectors were the best of all validations
+  RunTotals totals;
+
+  Offset rows() const { return dense_rows + nodes; }
+};
+
+/// A checkpoint on disk.
+class Checkpoint {
+ public:
+  /// Reads the manifest and maps every file. Throws input: names the file and what is wrong with it (missing, of
+  /// another size, foreign, a newer format, rows that are missing or twice).
+  explicit Checkpoint(const fs::path& folder);
+
+  /// Reads every byte and compares. Throws input: the file whose checksum differs.
+  void verify(int threads = hardware_threads()) const;
+
+  const fs::path& folder() const { return folder_; }
+  const RunState& state() const { return state_; }
+  int columns(const std::string& table) const;  ///< 0: there is no such table
+  /// [columns] <- a row of the table; from any thread.
+  void read(const std::string& table, RowId row, float* values) const;
+
+  /// The rows of all tables, as training takes them. Refers to this.
+  StartRows rows() const;
+  /// [dim] <- a node's vector; throws input where the run's parts are not all learnt.
+  void read_vector(Offset node, float* values) const;
+  int dim() const { return state_.config.model.dim; }
+  Rows<const float> finished() const { return finished_; }  ///< [nodes, dim]; none of a run of one part
+
+ private:
+  struct Shard {
+    Span<const RowId> rows;
+    std::map<std::string, NpyArray> tables;
+  };
+  struct Listed {
+    std::string name, hash;
+    Offset bytes = 0;
+  };
+  StartRows::Values values_of(const std::string& table) const;
+  void open_shard(const std::string& name, const std::vector<std::string>& tables);
+  void place_rows();
+  NpyArray open_array(const std::string& name) const;
+
+  fs::path folder_;
+  RunState state_;
+  std::vector<Listed> files_;
+  std::vector<NpyArray> row_arrays_;
+  std::vector<Shard> shards_;
+  std::vector<std::pair<std::uint32_t, RowId>> places_;  // [rows]: shard, and row of the shard
+  NpyArray finished_array_;
+  Rows<const float> finished_;
+};
+
+void mark_complete(const fs::path& checkpoint);  ///< writes its manifest anew; throws input, output
+
+fs::path checkpoints_of(const fs::path& run);  ///< RUN/checkpoints
+
+/// Folders of checkpoints, the newest first; only those whose name is one.
+std::vector<fs::path> list_checkpoints(const fs::path& run);
+
+/// The newest checkpoint that is whole and undamaged, every byte of it read; warns of each that is not. None where
+/// there is no checkpoint at all. Throws input where there are some and none is sound.
+std::unique_ptr<Checkpoint> newest_sound(const fs::path& run, int threads = hardware_threads());
+
+/// Writes checkpoints, one at a time: its rows are copied, and a thread writes the copy while training goes on. One
+/// object a rank; ranks share a file system.
+///
+/// Ranks    each writes its shard; rank 0 waits for the others' and then makes the whole visible
+class CheckpointWriter {
+ public:
+  /// names, relations: of the tables' rows, written by rank 0; must outlive this.
+  CheckpointWriter(const fs::path& run, int rank, int ranks, int keep, const NodeNames& names,
+                   const NodeNames& relations);
+  ~CheckpointWriter();  ///< waits for the thread; what is not whole is removed
+
+  /// Rank 0, with no other under way: makes the folder that the ranks are to fill. Throws output.
+  fs::path begin(const RunState& state);
+
+  struct Result {
+    Offset step = 0, bytes = 0;        ///< bytes: of all ranks' files
+    double waited_s = 0, write_s = 0;  ///< while training waited; until all was on disk
+    bool beside = false, is_best = false;
+    std::string error;  ///< why it could not be written, or empty
+  };
+  /// Every rank: writes its `parts` into `folder`. beside: where memory holds a copy of them, a thread writes that, and
+  /// this returns. state, finished: of rank 0. What goes wrong is in the result.
+  void write(const fs::path& folder, const RunState& state, const std::vector<TablesPart>& parts,
+             Rows<const float> finished, const Exec& exec, bool beside);
+  bool is_writing() const { return writing_; }
+  /// Rank 0, before it waits: the others are done with theirs; error: of one that could not write, or empty.
+  void others_are_done(const std::string& error);
+  void wait();                          ///< until this rank's thread is done
+  std::optional<Result> take_result();  ///< of the last one, once it is done and was not yet taken
+
+ private:
+  struct Copy;
+  void write_parts(const fs::path& folder, const std::vector<TablesPart>& parts, const Exec& exec);
+  Offset finish(const fs::path& folder, const RunState& state, Rows<const float> finished);
+  void await_list(const fs::path& file, int rank);
+  void take_names(const fs::path& folder, const char* file, const NodeNames& names) const;
+  void prune() const;
+
+  fs::path run_, newest_;
+  int rank_, ranks_, keep_;
+  const NodeNames &names_, &relations_;
+  MemoryLedger ledger_;                 // of copies
+  std::optional<OutputFolder> output_;  // of rank 0, while it is written
+  std::thread thread_;
+  std::atomic<bool> writing_ = false;
+  std::mutex mutex_;
+  bool others_done_ = false;
+  std::string others_error_;
+  std::optional<Result> result_;
+};
 
 }  // namespace gs

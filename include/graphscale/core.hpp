@@ -133,6 +133,7 @@ class Progress {
   void advance(Offset done,
                const std::string& note = "");  ///< done more; `note` (loss, lr ...) goes into the next line
   void set_total(Offset total);
+  void start_at(Offset done);                 ///< so much was done before, at no known rate
   void finish(const std::string& note = "");  ///< prints the 100 % line
 
  private:

@@ -45,16 +45,38 @@ struct ModelShape {
 /// The tables that a configuration asks for. Scales: see model.cpp.
 ModelShape model_shape(const Config& config, Offset nodes, Offset relations);
 
+/// What a row consists of, by the names that a checkpoint has for it.
+inline constexpr const char *kVectors = "vectors",  // of two tables the centres
+    *kContexts = "contexts",                        // of two tables
+        *kVectorState = "vector_state",             // the optimizer's
+            *kContextState = "context_state";
+
+struct NamedTable {
+  std::string name;
+  kernels::StoredRows rows;  ///< where they are held
+};
+
+/// Some rows of all tables, together.
+struct TablesPart {
+  kernels::RowSequence rows;  ///< which ones, ascending; host memory
+  std::vector<NamedTable> tables;
+};
+
 /// Where rows start, other than as they are drawn. Rows are the table's: relations before nodes. Asked on several
 /// threads.
 struct StartRows {
-  /// [dim] <- the row's first vector, of two tables as centre; false: as drawn. Empty: all as drawn.
-  std::function<bool(RowId row, float* values)> values{};
-  std::function<bool(RowId row)> frozen{};  ///< its vector never moves; empty: none
+  /// [columns] <- a row's values; false: as it is. Empty: all as they are.
+  using Values = std::function<bool(RowId row, float* values)>;
 
-  /// table row i <- the values of rows[i] (host memory), rounded to the nearest. Waits for the device.
-  void write(const kernels::StoredRows& table, const kernels::RowSequence& rows, const Exec& exec) const;
+  Values vectors{};                         ///< of two tables the centres; else as drawn
+  Values contexts{};                        ///< of two tables; else 0
+  Values vector_state{}, context_state{};   ///< the optimizer's; else 0
+  std::function<bool(RowId row)> frozen{};  ///< its vector never moves; empty: none
 };
+
+/// table row i <- the values of rows[i] (host memory), rounded to the nearest. Waits for the device.
+void write_rows(const StartRows::Values& values, const kernels::StoredRows& table, const kernels::RowSequence& rows,
+                const Exec& exec);
 
 /// Tables [dense_rows + nodes, dim] float32 on exec's device, trained in place.
 class Model {
@@ -65,13 +87,16 @@ class Model {
 
   Rows<float> centres() const { return rows(centres_); }  ///< the embeddings
   Rows<float> contexts() const { return shape_.one_table ? centres() : rows(contexts_); }
-  Span<float> squares() const { return squares_.span(); }                             ///< [rows], or empty
+  Span<float> squares() const { return squares_.span(); }  ///< [rows], or empty
+  std::vector<NamedTable> tables() const;
   static std::vector<std::pair<const char*, Offset>> bytes(const ModelShape& shape);  ///< held, by purpose
 
  private:
   Rows<float> rows(const Buffer<float>& table) const {
     return {table.data(), shape_.rows(), shape_.dim, padded_stride(shape_.dim)};
   }
+
+  kernels::StoredRows square_rows() const { return Rows<float>(squares_.data(), squares_.size(), 1, 1); }
 
   ModelShape shape_;
   Buffer<float> centres_, contexts_, squares_;

@@ -217,6 +217,7 @@ struct RankReport {
   Offset pairs = 0;        ///< trained since its last report
   double loss = 0;         ///< sum over those
   bool stop = false;       ///< it was told to stop
+  bool pause = false;      ///< rank 0 asks for a pause
   StoreCounters counters;  ///< since its last report; fetch fills them in
 };
 
@@ -311,8 +312,8 @@ struct TablesSize {
 /// replicated on all.
 ///
 /// Order    one thread makes the calls, on exec's stream; each returns when its work is done
-/// Ranks    all calls but start_from, make_step, owners and the getters are collective, in the same order on every rank
-/// Throws   what Comm throws
+/// Ranks    all calls but start_from, parts, make_step, owners and the getters are collective, in the same order on
+/// every rank Throws   what Comm throws
 class ShardedTables {
  public:
   /// Rows start as a table of one rank would, whatever the placement. control moves host memory; data moves exec's
@@ -320,10 +321,15 @@ class ShardedTables {
   ShardedTables(const TablesShape& shape, const Placement& placement, std::uint64_t seed, Comm& control, Comm& data,
                 MemoryLedger& host, const Exec& exec);
 
-  /// Before the first step, alike on every rank: values for this rank's rows and the head's, of two tables for the
-  /// centres, and which of those rows never move. Contexts of two tables start and move as ever. Expects
-  /// shape.frozen_rows where rows are frozen. Not collective.
+  /// Before the first step, alike on every rank: values for this rank's rows and the head's, and which of those rows'
+  /// vectors never move. Expects shape.frozen_rows where rows are frozen. Not collective.
   void start_from(const StartRows& start);
+
+  /// This rank's rows, and on rank 0 the head's. Between steps.
+  std::vector<TablesPart> parts() const;
+
+  /// Updates the head by what it has gathered since its last update, which else waits for replicate_every. Collective.
+  void update_head(const kernels::UpdateRule& rule);
 
   std::unique_ptr<StepRows> make_step() const;  ///< a step's buffers
   kernels::Owners owners() const;               ///< on exec's device, for Batch::deduplicate
@@ -362,12 +368,15 @@ class ShardedTables {
   void update_rows(StepRows& step, const kernels::UpdateRule& rule);
   void push_head(StepRows& step, const kernels::UpdateRule& rule);
   void pass_head(const std::function<void()>& add_own);
+  void sum_head();
+  void step_head(const kernels::UpdateRule& rule);
   void step_rows(const ShardTable& table, Span<const RowId> rows, Rows<const float> gradients,
                  Span<const float> curvature, const kernels::UpdateRule& rule);
   void initialize(const kernels::StoredRows& table, const kernels::RowSequence& rows, float scale, std::uint64_t seed);
   void freeze(const StartRows& start, const kernels::RowSequence& rows, Offset count, Buffer<std::uint32_t>& bits);
   bool is_own(int owner) const { return owner == own_; }
   bool has_shards() const { return shape_.head_rows < placement_.rows(); }
+  std::vector<NamedTable> tables_of(const ShardTable& vectors, const ShardTable& contexts) const;
   const ShardTable& embeddings() const { return shape_.one_table ? contexts_ : centres_; }
   const ShardTable& head_embeddings() const { return shape_.one_table ? head_contexts_ : head_centres_; }
   int dim() const { return shape_.tile.dim; }

@@ -7,18 +7,14 @@
 
 namespace gs {
 
-struct TrainSummary {
-  Offset steps = 0, walks = 0, pairs = 0;
-  double seconds = 0;      ///< in the training loop, without validations
-  double loss = 0;         ///< mean per pair over the last tenth of the run
-  bool stopped = false;    ///< by SIGINT, SIGTERM or SIGUSR1, with what was trained so far saved
-  bool early = false;      ///< ended for eval.patience
-  StoreCounters counters;  ///< of all ranks, where training is exchanged
-
-  /// The vectors that are saved are those of the best of `validations` by filtered MRR; of LINE's both orders, of the
-  /// later.
-  int validations = 0;
-  double validation_seconds = 0, best_mrr = 0, best_epoch = 0;
+/// With validations, the vectors that are saved are those of the best by filtered MRR; of LINE's both orders, best_*
+/// are of the later. Of a resumed run the totals are of all its sessions.
+struct TrainSummary : RunTotals {
+  bool stopped = false;          ///< by SIGINT, SIGTERM or SIGUSR1, with what was trained so far saved
+  bool early = false;            ///< ended for eval.patience
+  bool was_complete = false;     ///< there was nothing to resume, and nothing was done
+  StoreCounters counters;        ///< of all ranks since the run began or was resumed, where training is exchanged
+  std::string checkpoint_error;  ///< why the last checkpoint could not be written, or empty
 };
 
 /// A run under way, a step at a time: what progress and metrics look at.
@@ -36,6 +32,18 @@ class Training {
   virtual ~Training() = default;
   virtual Step step() = 0;  ///< the next walks. Throws internal where the loss diverges: step, learning rate, bad value
   bool done() const { return walks_done_ == walks_total_; }
+  /// Goes on where a checkpoint stopped; before the first step. Expects the same steps.
+  void resume(const RunState& state);
+
+  /// A pause: no step is under way on any rank, and each may look at its rows. There is one at validations, at
+  /// checkpoints that are due by their steps, and soon after rank 0 asked for it; in place after every step.
+  virtual void ask_to_pause() { paused_ = true; }
+  void end_pause() { paused_ = false; }
+  bool paused() const { return paused_; }             ///< as rank 0 asked; the same on every rank
+  bool at_checkpoint() const;                         ///< by checkpoint.every_steps
+  virtual std::vector<TablesPart> parts() const = 0;  ///< the rows here; at a pause or after the end
+  virtual const Exec& table_exec() const = 0;         ///< where they are
+
   /// Whether eval.valid is to be ranked now: at the first step's end after each eval.every epochs, and at the last's.
   bool at_validation() const;
   void end() { walks_total_ = walks_done_; }  ///< after a validation, on every rank: no step follows
@@ -44,6 +52,7 @@ class Training {
   Offset walks_done() const { return walks_done_; }
   Offset walks_total() const { return walks_total_; }
   Offset steps_done() const { return steps_done_; }
+  Offset step_walks() const { return step_walks_; }
   int epoch() const { return epoch_; }
   const Config& config() const { return config_; }
   double epochs_done() const { return double(walks_done_) / double(walks_per_epoch_); }
@@ -63,6 +72,7 @@ class Training {
   StepWalks walks_of(Offset step) const;
   Offset steps_until(Offset walks) const;      ///< the fewest with which so many walks of the run are done
   Offset next_validation(Offset steps) const;  ///< the fewest steps above `steps` after which there is one, or all
+  Offset next_pause(Offset steps) const;       ///< the same of validations and checkpoints
   /// Throws where the step's mean loss is not finite or exploded; first_bad_value is called for the message alone.
   void check_loss(const Step& step, const std::function<std::string()>& first_bad_value) const;
 
@@ -70,7 +80,7 @@ class Training {
   Offset walks_per_epoch_ = 0, walks_total_ = 0, walks_done_ = 0, steps_done_ = 0;
   Offset step_walks_ = 1;  ///< at most; the last step of an epoch may have fewer
   int epoch_ = 0;
-  bool stopped_ = false;
+  bool stopped_ = false, paused_ = false;
 };
 
 /// Training in place: tables and buffers on one device, no exchange.
@@ -83,6 +93,9 @@ class Trainer : public Training {
   Trainer(const Csr& graph, const Config& config, Device device, int threads, const StartRows& start = {});
 
   Step step() override;
+
+  std::vector<TablesPart> parts() const override { return {{{}, model_->tables()}}; }
+  const Exec& table_exec() const override { return exec_; }
 
   const Plan& plan() const { return plan_; }
   const MemoryLedger& ledger() const { return *ledger_; }
@@ -139,6 +152,10 @@ class RankTrainer : public Training {
   Step step() override;
   Offset peak_bytes() const override { return ledger_.peak_bytes(); }
 
+  void ask_to_pause() override { asked_to_pause_ = true; }
+  std::vector<TablesPart> parts() const override { return tables_->parts(); }
+  const Exec& table_exec() const override { return exchange_; }
+
   /// out <- the vectors of global rows first .. first + out.count, relations before nodes, on rank 0; others pass rows
   /// without data. After the end or at a validation.
   void gather(Offset first, Rows<float> out) { tables_->gather_centres(first, out); }
@@ -179,15 +196,27 @@ class RankTrainer : public Training {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<StageTime> stages_;
   std::unique_ptr<Pipeline> pipeline_;
+  std::atomic<bool> asked_to_pause_ = false;
   double seconds_ = 0;
 };
 
-/// Throws output where `run` could not become a run's folder now: no writable place, other things in it, or embeddings
-/// and not `overwrite`. Makes nothing: for a check before a long load.
-void check_run_folder(const fs::path& run, bool overwrite);
+/// What becomes of an earlier run in the same folder.
+enum class Existing { refuse, overwrite, resume };
 
-/// Trains on `graph` into the folder `run`: config.json, metrics.jsonl, embeddings/. Logs progress to stderr. In place
-/// where one rank can; else as the ranks that `find_world` finds, of which rank 0 writes `run`.
+/// Throws output where `run` could not become a run's folder now: no writable place, other things in it, or a run and
+/// `refuse`; embeddings without a checkpoint and `resume`. Makes nothing: for a check before a long load.
+void check_run_folder(const fs::path& run, Existing existing);
+
+/// The version of the store that the run in `run` was training on, by its newest checkpoint that can be read; or empty.
+std::string graph_version_of(const fs::path& run);
+
+/// Trains on `graph` into the folder `run`: config.json, metrics.jsonl, embeddings/, checkpoints/. Logs progress to
+/// stderr. In place where one rank can; else as the ranks that `find_world` finds, of which rank 0 writes `run` but for
+/// the others' shards of checkpoints.
+///
+/// resume: goes on at the newest sound checkpoint, or begins where there is none. Deterministic training gives the bits
+/// that it would have given without a break; also on another number of ranks, in another placement. A run that is
+/// complete is left as it is, unless it is to have more epochs.
 ///
 /// With eval.valid the embeddings are the best that it ranked, replaced whole whenever there are better ones; rank 0
 /// then holds the whole table in host memory.
@@ -197,6 +226,6 @@ void check_run_folder(const fs::path& run, bool overwrite);
 /// Throws what check_run_folder, choose_device and Trainer do, before anything is written; internal where training
 /// diverges; output where embeddings cannot be written whole.
 TrainSummary train(const Graph& graph, const std::string& graph_path, const Config& config, const fs::path& run,
-                   bool overwrite);
+                   Existing existing);
 
 }  // namespace gs

@@ -100,7 +100,7 @@ template <class Arguments>
 void add_shared(CLI::App& command, Arguments& arguments) {
   command.add_option("RUN", arguments.run, "a run's folder, its embeddings folder, or an .npy file")->required();
   command.add_flag("--json", arguments.json, "print one JSON object");
-  command.add_option("--names", arguments.names, "names, one line a row; default: names.txt beside the array")
+  command.add_option("--row-names", arguments.names, "names, one line a row; default: names.txt beside the array")
       ->option_text("FILE");
 }
 

@@ -89,7 +89,7 @@ void run(Arguments& arguments, const CLI::App& command, int threads) {
     refuse(command, {"--sample", "--seed"}, "nothing is sampled without --negatives");
   const bool are_triples = TripleRun::is_at(arguments.run);
   if (are_triples)
-    refuse(command, {"--metric", "--directed", "--names"},
+    refuse(command, {"--metric", "--directed", "--row-names"},
            "the run is a knowledge graph's, which has a score of its own");
   else
     refuse(command, {"--by-relation"}, "the run is not a knowledge graph's");
@@ -147,7 +147,7 @@ void add_rank(CLI::App& eval, Common& common) {
   command.add_flag("--directed", arguments->files.directed,
                    "of links: a true line says nothing of its reverse; default: as the store, else undirected");
   command
-      .add_option("--names", arguments->names, "of links: names, one line a row; default: names.txt beside the array")
+      .add_option("--row-names", arguments->names, "of links: names, one line a row; default: names.txt beside the array")
       ->option_text("FILE");
   command.add_option("--device", arguments->device, "auto | cpu | cuda | cuda:N [auto]")->option_text("NAME");
   command.add_flag("--json", arguments->json, "print one JSON object");

@@ -157,7 +157,7 @@ void add_query(CLI::App& app, Common& common) {
   command.add_flag("--json", arguments->json, "print one JSON object");
   CLI::Option* names =
       command
-          .add_option("--names", arguments->names_file, "names, one line a row; default: names.txt beside the array")
+          .add_option("--row-names", arguments->names_file, "names, one line a row; default: names.txt beside the array")
           ->option_text("FILE");
   CLI::Option* relation =
       command.add_option("--relation", arguments->relation, "ask a knowledge graph's model, with --head or --tail")

@@ -75,13 +75,13 @@ double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock:
 
 struct Progress::State {
   std::string phase, unit;
-  Offset total, done = 0;
+  Offset total, done = 0, done_before = 0;
   double start_s = now_s(), printed_s = now_s();
   bool terminal = isatty(STDERR_FILENO) != 0;
   std::mutex mutex;
 
   void print(const std::string& note, bool last) {
-    const double spent_s = std::max(now_s() - start_s, 1e-9), rate = double(done) / spent_s;
+    const double spent_s = std::max(now_s() - start_s, 1e-9), rate = double(done - done_before) / spent_s;
     std::string line = phase + ": ";
     if (total > 0) line += cat(int(100 * std::min(1.0, double(done) / double(total))), " % ");
     line += cat("(", with_commas(done), " ", unit, "), ",
@@ -89,7 +89,7 @@ struct Progress::State {
     if (!note.empty()) line += ", " + note;
     if (last) {
       line += ", took " + human_seconds(spent_s);
-    } else if (total > 0 && done > 0) {
+    } else if (total > 0 && done > done_before) {
       line += ", ETA " + human_seconds(double(total - done) / rate);
     }
     if (terminal && !last) {
@@ -107,6 +107,11 @@ Progress::Progress(std::string phase, std::string unit, Offset total) : state_(n
 
 Progress::~Progress() {
   if (state_->terminal && !quiet && std::uncaught_exceptions() > 0) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::start_at(Offset done) {
+  const std::lock_guard lock(state_->mutex);
+  state_->done = state_->done_before = done;
 }
 
 void Progress::set_total(Offset total) {

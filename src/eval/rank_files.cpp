@@ -175,8 +175,6 @@ std::shared_ptr<NodeNames> first_names(const NodeNames& names, Offset count) {
   return names_of(std::move(copy));
 }
 
-fs::path config_file(const fs::path& run) { return run / "config.json"; }
-
 }  // namespace
 
 AnswerModel triple_model(const ModelConfig& model, Rows<const float> entities, Rows<const float> relations) {
@@ -255,8 +253,8 @@ RankScores Validation::rank(Rows<const float> table, const Exec& exec) const {
 }
 
 bool TripleRun::is_at(const fs::path& run) {
-  return fs::exists(config_file(run)) &&
-         is_knowledge_graph_model(read_config(config_file(run).string(), {}).model.kind);
+  return fs::exists(run / kConfigFile) &&
+         is_knowledge_graph_model(read_config((run / kConfigFile).string(), {}).model.kind);
 }
 
 TripleRun TripleRun::open(const fs::path& run) {
@@ -264,10 +262,10 @@ TripleRun TripleRun::open(const fs::path& run) {
     throw Error(Fault::input, cat(run.string(),
                                   ": not a run of a knowledge graph's model: expected a config.json whose "
                                   "model.kind is transe, distmult, complex or rotate"));
-  const ModelConfig model = read_config(config_file(run).string(), {}).model;
+  const ModelConfig model = read_config((run / kConfigFile).string(), {}).model;
   TripleRun opened;
-  opened.entities_ = Embeddings::open(run / "embeddings");
-  opened.relation_table_ = Embeddings::open(run / "relations");
+  opened.entities_ = Embeddings::open(run);
+  opened.relation_table_ = Embeddings::open_relations(run);
   try {
     opened.model_ = triple_model(model, opened.entities_.rows(), opened.relation_table_.rows());
   } catch (const Error& error) {

@@ -117,7 +117,16 @@ Model::Model(const ModelShape& shape, std::uint64_t seed, const Exec& exec) : sh
 
 void Model::start_from(const StartRows& start, const Exec& exec) {
   GS_EXPECT(!start.frozen, "model: rows trained in place cannot be frozen; ShardedTables can freeze them");
-  start.write(centres(), {}, exec);
+  write_rows(start.vectors, centres(), {}, exec);
+  if (!shape_.one_table) write_rows(start.contexts, contexts(), {}, exec);
+  if (shape_.keeps_squares) write_rows(start.vector_state, square_rows(), {}, exec);
+}
+
+std::vector<NamedTable> Model::tables() const {
+  std::vector<NamedTable> tables{{kVectors, centres()}};
+  if (!shape_.one_table) tables.push_back({kContexts, contexts()});
+  if (shape_.keeps_squares) tables.push_back({kVectorState, square_rows()});
+  return tables;
 }
 
 std::vector<std::pair<const char*, Offset>> Model::bytes(const ModelShape& shape) {

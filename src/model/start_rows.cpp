@@ -13,8 +13,9 @@ constexpr Offset kGrain = 256;  // rows that a thread takes at once
 
 }  // namespace
 
-void StartRows::write(const kernels::StoredRows& table, const kernels::RowSequence& rows, const Exec& exec) const {
-  if (!values) return;
+void write_rows(const StartRows::Values& values, const kernels::StoredRows& table, const kernels::RowSequence& rows,
+                const Exec& exec) {
+  if (!values || table.dim == 0) return;
   const Offset row_bytes = table.stride * kernels::bytes_of(table.type);
   const Offset block_rows = std::max<Offset>(1, kBlockBytes / std::max<Offset>(1, row_bytes));
   std::vector<char> block;

@@ -88,7 +88,8 @@ RankPlan plan_rank(const Config& config, const GraphSize& size, const RankPart& 
   plan.step_walks = choose_step_walks(config, units_of(config, size), device, part.compute_ranks);
   plan.shape = tables_shape(config, size.nodes,
                             most_walks_of_a_rank(plan.step_walks, part.compute_ranks, deterministic), part.dense_rows);
-  plan.steps_in_flight = config.training.steps_behind() == 0 ? 1 : config.training.steps_behind() + 2;  // one is being sampled
+  plan.steps_in_flight =
+      config.training.steps_behind() == 0 ? 1 : config.training.steps_behind() + 2;  // one is being sampled
   plan.by_start = plan.shape.tile.kind == kernels::TileKind::walk && part.is_partition && !deterministic &&
                   part.storage_ranks == part.ranks && part.compute_ranks == part.ranks;
   plan.local_negatives = draws_local_negatives(config, part);

@@ -360,14 +360,36 @@ void ShardedTables::push_head(StepRows& step, const kernels::UpdateRule& rule) {
   } else {
     add_own();
     if ((pushes_ + 1) % shape_.replicate_every != 0) return;
-    wait(exec_);
-    data_.all_reduce(head_gradients_.span());
-    data_.all_reduce(head_curvature_.span());
-    const Offset others = control_.size() - 1;
-    const Offset bytes =
-        (head_gradients_.size() + head_curvature_.size()) * Offset(sizeof(float)) * 2 * others / control_.size();
-    counters_.head_bytes += bytes, counters_.received_bytes += bytes;
+    sum_head();
   }
+  step_head(rule);
+}
+
+void ShardedTables::sum_head() {
+  wait(exec_);
+  data_.all_reduce(head_gradients_.span());
+  data_.all_reduce(head_curvature_.span());
+  const Offset others = control_.size() - 1;
+  const Offset bytes =
+      (head_gradients_.size() + head_curvature_.size()) * Offset(sizeof(float)) * 2 * others / control_.size();
+  counters_.head_bytes += bytes, counters_.received_bytes += bytes;
+}
+
+void ShardedTables::update_head(const kernels::UpdateRule& rule) {
+  const bool is_done = pushes_ % shape_.replicate_every == 0 || (shape_.deterministic && control_.size() > 1);
+  if (shape_.head_rows == 0 || is_done) return;
+  sum_head();
+  step_head(rule);
+  wait(exec_);
+  pushes_ = 0;
+}
+
+void ShardedTables::step_head(const kernels::UpdateRule& rule) {
+  const Offset head = shape_.head_rows, stride = padded_stride(dim()), centre_head = shape_.one_table ? 0 : head;
+  const Rows<float> centres(head_gradients_.data(), centre_head, dim(), stride);
+  const Rows<float> contexts(head_gradients_.data() + centre_head * stride, head, dim(), stride);
+  const Span<float> centre_curvature = head_curvature_.span().subspan(0, centre_head);
+  const Span<float> context_curvature = head_curvature_.span().subspan(centre_head, head);
   step_rows(head_centres_, head_list_.span().subspan(0, centre_head), centres, centre_curvature, rule);
   step_rows(head_contexts_, head_list_.span(), contexts, context_curvature, rule);
   clear_bytes(head_gradients_.data(), head_gradients_.size() * Offset(sizeof(float)), exec_);

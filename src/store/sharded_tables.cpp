@@ -149,13 +149,43 @@ void ShardedTables::initialize(const kernels::StoredRows& table, const kernels::
 
 void ShardedTables::start_from(const StartRows& start) {
   GS_EXPECT(!start.frozen || shape_.frozen_rows, "tables: rows to freeze, and no bits to note them");
+  const auto write = [&](const std::vector<NamedTable>& tables, const kernels::RowSequence& rows) {
+    for (const NamedTable& table : tables)
+      for (const auto& [name, values] : {std::pair(kVectors, &start.vectors),
+                                         {kContexts, &start.contexts},
+                                         {kVectorState, &start.vector_state},
+                                         {kContextState, &start.context_state}})
+        if (table.name == name) write_rows(*values, table.rows, rows, exec_);
+  };
   if (size_.local_rows > 0) {
     const kernels::RowSequence own = placement_.sequence_of(own_);
-    start.write(embeddings().rows(), own, exec_);
+    write(tables_of(embeddings(), contexts_), own);
     freeze(start, own, size_.local_rows, frozen_);
   }
-  start.write(head_embeddings().rows(), {}, exec_);
+  if (size_.head_rows > 0) write(tables_of(head_embeddings(), head_contexts_), {});
   freeze(start, {}, size_.head_rows, head_frozen_);
+}
+
+std::vector<NamedTable> ShardedTables::tables_of(const ShardTable& vectors, const ShardTable& contexts) const {
+  std::vector<NamedTable> tables{{kVectors, vectors.rows()}};
+  if (!shape_.one_table) tables.push_back({kContexts, contexts.rows()});
+  if (size_.state_columns == 0) return tables;
+  tables.push_back({kVectorState, vectors.state()});
+  if (!shape_.one_table) tables.push_back({kContextState, contexts.state()});
+  return tables;
+}
+
+std::vector<TablesPart> ShardedTables::parts() const {
+  std::vector<TablesPart> parts;
+  if (size_.head_rows > 0 && control_.rank() == 0) parts.push_back({{}, tables_of(head_embeddings(), head_contexts_)});
+  if (size_.local_rows == 0) return parts;
+  TablesPart own{placement_.sequence_of(own_), tables_of(embeddings(), contexts_)};
+  Offset in_head = 0;  // rows ascend
+  while (in_head < size_.local_rows && own.rows[in_head] < shape_.head_rows) ++in_head;
+  own.rows = own.rows.from(in_head);
+  for (NamedTable& table : own.tables) table.rows = table.rows.from(in_head);
+  if (in_head < size_.local_rows) parts.push_back(own);
+  return parts;
 }
 
 void ShardedTables::freeze(const StartRows& start, const kernels::RowSequence& rows, Offset count,

@@ -15,8 +15,17 @@ void add_counters(const StoreCounters& counters, Json& line) {
 
 }  // namespace
 
-MetricsFile::MetricsFile(const fs::path& path) : path_(path), out_(path, std::ios::trunc) {
+MetricsFile::MetricsFile(const fs::path& path, const RunState* resumed)
+    : path_(path), out_(path, resumed ? std::ios::app : std::ios::trunc) {
   if (!out_) throw Error(Fault::output, cat(path.string(), ": cannot be written"));
+  if (resumed) write_line(Json{{"resume", resumed->totals.steps}, {"walks", resumed->totals.walks}}.dump());
+}
+
+void MetricsFile::write_checkpoint(const CheckpointWriter::Result& result) {
+  Json line{{"checkpoint", result.step}, {"bytes", result.bytes},   {"waited_s", result.waited_s},
+            {"write_s", result.write_s}, {"beside", result.beside}, {"best", result.is_best}};
+  if (!result.error.empty()) line["error"] = result.error;
+  write_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void MetricsFile::write(const Training& training, const Training::Step& since, double seconds, double elapsed_s) {

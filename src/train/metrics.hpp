@@ -10,11 +10,14 @@ namespace gs {
 
 class MetricsFile {
  public:
-  explicit MetricsFile(const fs::path& path);  ///< truncates; throws output
+  /// Begins anew, or goes on behind a line that says where the run was resumed. Throws output.
+  explicit MetricsFile(const fs::path& path, const RunState* resumed = nullptr);
 
   /// A line for what was trained since the last one. A line that cannot be written costs no training: it is warned of,
   /// and is the last.
   void write(const Training& training, const Training::Step& since, double seconds, double elapsed_s);
+
+  void write_checkpoint(const CheckpointWriter::Result& result);
 
   void write_validation(const Training& training, const RankScores& scores, bool is_best, double seconds);
 

@@ -54,7 +54,7 @@ Exec with(Device device, int threads, const Stream& stream, MemoryLedger& ledger
 class RankTrainer::Pipeline {
  public:
   explicit Pipeline(RankTrainer& trainer)
-      : trainer_(trainer), first_(trainer.steps_done_), steps_(trainer.next_validation(first_)), start_s_(now_s()) {
+      : trainer_(trainer), first_(trainer.steps_done_), steps_(trainer.next_pause(first_)), start_s_(now_s()) {
     for (const auto& slot : trainer_.slots_) free_.push(slot.get());
     if (!trainer_.partitioned_) sampler_ = std::thread([this] { guarded([this] { sample_all(); }); });
     exchange_ = std::thread([this] { guarded([this] { exchange_all(); }); });
@@ -84,9 +84,10 @@ class RankTrainer::Pipeline {
     const std::lock_guard lock(mutex_);
     return std::exchange(reported_, {});
   }
-  /// Steps of the run until this pipeline ends; fewer once a rank was told to stop.
+  /// Steps of the run until this pipeline ends; fewer once a rank was told to stop, or rank 0 asked for a pause.
   Offset steps() const { return steps_; }
   bool told_to_stop() const { return told_to_stop_; }
+  bool told_to_pause() const { return told_to_pause_; }
   double seconds() const { return now_s() - start_s_; }
 
   /// Waits for the last push, and for every rank's last report.
@@ -161,6 +162,7 @@ class RankTrainer::Pipeline {
       mine = std::exchange(unreported_, {});
     }
     mine.stop = stop_requested();
+    mine.pause = trainer_.asked_to_pause_.exchange(false);
     {
       const Busy busy(trainer_.stages_[kFetch]);
       take_in(trainer_.tables_->fetch(*slot->rows, mine), step);
@@ -174,8 +176,8 @@ class RankTrainer::Pipeline {
     const std::lock_guard lock(mutex_);
     for (const RankReport& report : reports) {
       reported_.pairs += report.pairs, reported_.loss += report.loss, reported_.counters += report.counters;
-      if (!report.stop) continue;
-      told_to_stop_ = true;
+      if (!report.stop && !report.pause) continue;
+      (report.stop ? told_to_stop_ : told_to_pause_) = true;
       steps_ = std::min<Offset>(steps_, step + 1);
     }
   }
@@ -185,7 +187,9 @@ class RankTrainer::Pipeline {
     if (!computed_.pop(slot, trainer_.stages_[kPush].waiting_s)) return false;
     {
       const Busy busy(trainer_.stages_[kPush]);
-      trainer_.tables_->push(*slot->rows, update_rule(trainer_.config_.training, slot->walks.share, slot->step));
+      const kernels::UpdateRule rule = update_rule(trainer_.config_.training, slot->walks.share, slot->step);
+      trainer_.tables_->push(*slot->rows, rule);
+      if (slot->step + 1 == steps_) trainer_.tables_->update_head(rule);
     }
     free_.push(slot);
     return true;
@@ -207,7 +211,7 @@ class RankTrainer::Pipeline {
   RankTrainer& trainer_;
   const Offset first_;
   std::atomic<Offset> steps_;
-  std::atomic<bool> told_to_stop_ = false;
+  std::atomic<bool> told_to_stop_ = false, told_to_pause_ = false;
   double start_s_;
   Handover<Slot*> free_, sampled_, fetched_, computed_;
   std::mutex mutex_;
@@ -345,6 +349,7 @@ void RankTrainer::compute(Slot& slot) {
 }
 
 Training::Step RankTrainer::step() {
+  paused_ = false;
   if (!pipeline_) pipeline_ = std::make_unique<Pipeline>(*this);
   Step step;
   Slot* const slot = pipeline_->next();
@@ -360,6 +365,7 @@ Training::Step RankTrainer::step() {
   if (is_last) {
     pipeline_->finish();
     seconds_ += pipeline_->seconds();
+    paused_ = pipeline_->told_to_pause();
     if (pipeline_->told_to_stop()) stopped_ = walks_done_ < walks_total_, end();
   }
   const RankReport all = pipeline_->take_reported();

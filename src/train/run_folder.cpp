@@ -7,17 +7,16 @@ constexpr const char *kNext = ".next", *kPrevious = ".previous";
 
 fs::path beside(fs::path folder, const char* suffix) { return folder += suffix; }
 
-/// The relations' names, then, where there are twice as many rows, those of their reciprocals.
-std::shared_ptr<NodeNames> names_of_rows(const NodeNames& relations, Offset rows) {
-  NameList names;
-  for (Offset row = 0; row < rows; ++row) names.add(relation_row_name(relations, row));
-  return names_of(std::move(names));
-}
-
 }  // namespace
 
 std::string relation_row_name(const NodeNames& relations, Offset row) {
   return relations.name(row % relations.size()) + (row < relations.size() ? "" : " (inverse)");
+}
+
+std::shared_ptr<NodeNames> relation_row_names(const NodeNames& relations, Offset rows) {
+  NameList names;
+  for (Offset row = 0; row < rows; ++row) names.add(relation_row_name(relations, row));
+  return names_of(std::move(names));
 }
 
 void make_run_folder(const fs::path& run) {
@@ -26,13 +25,20 @@ void make_run_folder(const fs::path& run) {
   if (failure) throw Error(Fault::output, cat(run.string(), ": cannot be made: ", failure.message()));
 }
 
-void check_space(const fs::path& run, Offset nodes, int dim) {
-  const Offset wanted = nodes * (4 * Offset(dim) + 16);
-  const Offset free = free_bytes(run);
-  if (free < wanted)
-    throw Error(Fault::output,
-                cat(run.string(), ": about ", human_bytes(double(wanted)), " of embeddings will be written and ",
-                    human_bytes(double(free)), " are free on its file system"));
+void check_space(const fs::path& run, const Csr& graph, const Config& config) {
+  const Offset embeddings = graph.num_nodes() * (4 * Offset(config.model.dim) + 16);
+  const ModelShape shape = model_shape(parts_of(config).back(), graph.num_nodes(), graph.num_relations);
+  const int state = kernels::state_columns(optimizer_of(config.training), shape.dim);
+  const Offset a_row = 4 * ((shape.one_table ? 1 : 2) * Offset(shape.dim + state) + 1);
+  const Offset a_checkpoint = shape.rows() * a_row + (parts_of(config).size() > 1 ? embeddings : 0);
+  const Offset kept = config.checkpoint.keep > 0 ? config.checkpoint.keep + 1 : 0;  // and the one being written
+  const Offset wanted = embeddings + kept * a_checkpoint, free = free_bytes(run);
+  if (free >= wanted) return;
+  throw Error(Fault::output,
+              cat(run.string(), ": about ", human_bytes(double(embeddings)), " of embeddings",
+                  kept == 0 ? "" : cat(" and ", kept, " checkpoints of ", human_bytes(double(a_checkpoint))),
+                  " will be written and ", human_bytes(double(free)), " are free on its file system",
+                  kept > 0 && free >= embeddings ? "; lower checkpoint.keep (0: none)" : ""));
 }
 
 void save_vectors(const fs::path& run, const Vectors& vectors) {
@@ -45,7 +51,7 @@ void save_vectors(const fs::path& run, const Vectors& vectors) {
       for (const char* of_a_killed_run : {kNext, kPrevious}) fs::remove_all(beside(run / folder, of_a_killed_run));
     save_embeddings(beside(run / kEmbeddings, kNext), vectors.dim, from(vectors.dense_rows), graph.names());
     if (vectors.dense_rows > 0) {
-      const std::shared_ptr<NodeNames> names = names_of_rows(graph.relation_names(), vectors.dense_rows);
+      const std::shared_ptr<NodeNames> names = relation_row_names(graph.relation_names(), vectors.dense_rows);
       save_embeddings(beside(run / kRelations, kNext), vectors.dim, from(0), *names);
     }
     for (const char* folder : {kEmbeddings, kRelations}) {
@@ -59,7 +65,15 @@ void save_vectors(const fs::path& run, const Vectors& vectors) {
   }
 }
 
-void check_run_folder(const fs::path& run, bool overwrite) {
+std::string graph_version_of(const fs::path& run) {
+  for (const fs::path& folder : list_checkpoints(run)) try {
+      return Checkpoint(folder).state().graph_version;
+    } catch (const Error&) {  // training names it
+    }
+  return "";
+}
+
+void check_run_folder(const fs::path& run, Existing existing) {
   const auto refuse = [&](const char* what) { throw Error(Fault::output, cat("\"", run.string(), "\" ", what)); };
   if (run.empty()) refuse("names no folder for the run");
   std::error_code failure;
@@ -71,8 +85,19 @@ void check_run_folder(const fs::path& run, bool overwrite) {
   if (failure) refuse("cannot be read");
   if (!empty && !fs::exists(run / kMetricsFile))
     refuse("is a folder of something else (it has no metrics.jsonl); choose another");
-  if (!overwrite && fs::exists(run / kEmbeddings))
-    refuse("holds the embeddings of an earlier run; choose another folder, or pass --overwrite");
+  const bool has_embeddings = fs::exists(run / kEmbeddings), has_checkpoints = !list_checkpoints(run).empty();
+  if (existing == Existing::resume && has_embeddings && !has_checkpoints)
+    refuse(
+        "holds embeddings and no checkpoint: there is nothing to resume; choose another folder, or pass --overwrite");
+  if (existing != Existing::refuse) return;
+  if (has_embeddings)
+    refuse(
+        "holds the embeddings of an earlier run; choose another folder, or pass --overwrite (or --resume, to go on "
+        "with it)");
+  if (has_checkpoints)
+    refuse(
+        "holds checkpoints of a run that was not finished: pass --resume to go on with it, or --overwrite to begin "
+        "anew");
 }
 
 }  // namespace gs

@@ -5,14 +5,13 @@
 
 namespace gs {
 
-inline constexpr const char *kConfigFile = "config.json", *kMetricsFile = "metrics.jsonl", *kEmbeddings = "embeddings",
-                            *kRelations = "relations";
-
-void make_run_folder(const fs::path& run);                     ///< throws output
-void check_space(const fs::path& run, Offset nodes, int dim);  ///< throws output where the disk is too full
+void make_run_folder(const fs::path& run);  ///< throws output
+/// Throws output where the disk seems too full for the embeddings and the checkpoints that are kept.
+void check_space(const fs::path& run, const Csr& graph, const Config& config);
 
 /// The relation's name, or, from the rows of their reciprocals on, that with a mark.
 std::string relation_row_name(const NodeNames& relations, Offset row);
+std::shared_ptr<NodeNames> relation_row_names(const NodeNames& relations, Offset rows);  ///< of the first so many rows
 
 /// What a run has learnt: a table of relations (where reciprocal twice as many), then nodes.
 struct Vectors {

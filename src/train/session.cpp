@@ -37,18 +37,30 @@ Error with_folder(const Error& error, const fs::path& run, const Config& config,
   return Error(error.fault, cat(error.what(), " (", run.string(), " keeps ", kConfigFile, " and ", kMetricsFile,
                                 has_saved ? cat(" beside the best embeddings, of epoch ", summary.best_epoch)
                                 : fs::exists(run / kEmbeddings) ? " beside the embeddings of the earlier run"
-                                                                : "; nothing was saved",
-                                "; train into it again, or remove it)"));
+                                : list_checkpoints(run).empty() ? "; nothing was saved"
+                                                                : "",
+                                list_checkpoints(run).empty()
+                                    ? "; train into it again, or remove it)"
+                                    : cat("; its checkpoint ", list_checkpoints(run)[0].filename().string(),
+                                          " is untouched: --resume goes on there)")));
 }
 
 }  // namespace
 
-TrainSummary with_record(const Config& config, const fs::path& run,
+TrainSummary with_record(const Config& config, const fs::path& run, const RunState* resumed,
                          const std::function<void(MetricsFile&, TrainSummary&)>& body) {
   make_run_folder(run);
-  MetricsFile metrics(run / kMetricsFile);
-  write_text(run / kConfigFile, to_json(config));
   TrainSummary summary;
+  if (resumed) {
+    static_cast<RunTotals&>(summary) = resumed->totals;
+  } else {
+    std::error_code failure;
+    fs::remove_all(checkpoints_of(run), failure);  // else a later resume would find an earlier run
+    if (failure)
+      throw Error(Fault::output, cat(checkpoints_of(run).string(), ": cannot be removed: ", failure.message()));
+  }
+  MetricsFile metrics(run / kMetricsFile, resumed);
+  write_text(run / kConfigFile, to_json(config));
   try {
     body(metrics, summary);
     return summary;
@@ -62,26 +74,33 @@ TrainSummary with_record(const Config& config, const fs::path& run,
 }
 
 void run_steps(Training& training, const Config& config, MetricsFile& metrics, bool stops_itself, TrainSummary& summary,
-               const std::function<std::string()>& validate) {
+               const BetweenSteps& between) {
   Training::Step since, tail;  // since the last line of metrics; over the last tenth of the run
   const Offset walks_of_run = training.walks_total();
+  const Offset steps_before = summary.steps - training.steps_done();  // of earlier parts
+  const Offset walks_before = summary.walks - training.walks_done();
+  const double seconds_before = summary.seconds;
   double start_s = now_s(), since_s = start_s;  // later by the time of validations
   std::string judged;
   Progress progress(config.model.kind == "line" ? "train " + config.model.order : "train", unit_name(config),
                     walks_of_run);
+  progress.start_at(training.walks_done());
   const auto stopped = [&] { return !stops_itself && stop_requested(); };
   while (!training.done() && !stopped()) {
     const Training::Step step = training.step();
     summary.pairs += step.pairs, summary.counters += step.counters;
+    summary.steps = steps_before + training.steps_done(), summary.walks = walks_before + training.walks_done();
+    summary.seconds = seconds_before + now_s() - start_s;
     add(since, step);
     if (training.walks_done() * 10 > walks_of_run * 9) add(tail, step);
     const double spent_s = std::max(now_s() - since_s, 1e-9);
     progress.advance(step.walks, cat(note_of(since, spent_s), judged.empty() ? "" : ", ", judged));
     if (!config.eval.valid.empty() && training.at_validation() && !stopped()) {
       const double asked_s = now_s();
-      judged = validate();
+      judged = between.validate();
       start_s += now_s() - asked_s, since_s += now_s() - asked_s;
     }
+    if (!training.done() && !stopped()) between.save();
     if (training.steps_done() % config.metrics.log_steps == 0 || training.done() || stopped()) {
       metrics.write(training, since, spent_s, now_s() - start_s);
       if (tail.pairs == 0) summary.loss = since.loss_a_pair();  // of a run stopped before its last tenth
@@ -89,16 +108,37 @@ void run_steps(Training& training, const Config& config, MetricsFile& metrics, b
     }
   }
   summary.stopped = !training.done() || training.stopped();
-  summary.seconds += now_s() - start_s;
-  summary.steps += training.steps_done(), summary.walks += training.walks_done();
+  summary.seconds = seconds_before + now_s() - start_s;
   if (tail.pairs > 0) summary.loss = tail.loss_a_pair();
   if (training.walks_done() == walks_of_run && training.steps_done() > 0)
     progress.finish(cat("loss ", summary.loss, judged.empty() ? "" : ", ", judged));
 }
 
-void check_place(const Graph& graph, const Config& config, const fs::path& run, bool overwrite) {
-  check_run_folder(run, overwrite);
-  check_space(run, graph.csr().num_nodes(), config.model.dim);
+void check_place(const Graph& graph, const Config& config, const fs::path& run, Existing existing) {
+  check_run_folder(run, existing);
+  check_space(run, graph.csr(), config);
+}
+
+bool is_complete(const fs::path& run, const RunState& state, const Config& config) {
+  if (!state.complete || config.training.epochs > state.config.training.epochs) return false;
+  log_info(cat(run.string(), ": the run is complete (", with_commas(state.totals.steps), " steps, ",
+               state.config.training.epochs, " epochs) and is left as it is; more training.epochs would go on"));
+  return true;
+}
+
+TrainSummary left_as_it_is(const RunState& state) {
+  TrainSummary summary;
+  static_cast<RunTotals&>(summary) = state.totals;
+  summary.was_complete = true;
+  return summary;
+}
+
+RunState state_of(int part, const RunTotals& totals, const std::optional<Validator>& validator,
+                  const Training& training) {
+  RunState state;
+  state.part = part, state.totals = totals;
+  if (validator) validator->add_to(state), state.is_best = validator->is_best_at(training);
+  return state;
 }
 
 void log_graph(const Graph& graph, const std::string& graph_path, const Config& config) {
@@ -137,6 +177,14 @@ void Outcome::keep(std::size_t part, Rows<const float> table) {
     const float factor = squares > 0 ? float(1 / std::sqrt(squares)) : 0;
     for (int c = 0; c < columns_; ++c) to[c] = from[c] * factor;
   }
+}
+
+void Outcome::restore(Rows<const float> finished) {
+  for (Offset i = 0; i < finished.count; ++i) std::copy_n(finished.row(i), dim_, joined_.data() + i * dim_);
+}
+
+Rows<const float> Outcome::finished() const {
+  return {joined_.data(), joined_.empty() ? 0 : graph_.csr().num_nodes(), dim_, dim_};
 }
 
 void Outcome::finish() {

@@ -97,22 +97,37 @@ void serve_gathered(RankTrainer& trainer, Offset nodes, int dim, Comm& comm) {
   wait_for_work(comm, 0, {});
 }
 
+/// Rank 0 finds the checkpoint and reads all of it; the others open the same.
+std::unique_ptr<Checkpoint> find_resumed_by_all(const fs::path& run, const Graph& graph, const Config& config,
+                                                Comm& comm) {
+  std::unique_ptr<Checkpoint> found;
+  wait_for_work(comm, 0, [&] { found = find_resumed(run, graph, config); });
+  const std::string folder = comm.gather_texts(found ? found->folder().string() : "")[0];
+  if (!found && !folder.empty()) found = std::make_unique<Checkpoint>(folder);
+  return found;
+}
+
 /// The ranks' trainings, one after another. Rank 0 leads, the others serve: they make the same calls of comm.
 class RankSession {
  public:
-  RankSession(const Graph& graph, const Config& config, Comm& comm, Device device, int threads)
+  /// resumed: where the run goes on, or null.
+  RankSession(const Graph& graph, const Config& config, const fs::path& run, Comm& comm, Device device, int threads,
+              const Checkpoint* resumed)
       : graph_(graph),
         config_(config),
+        run_(run),
         parts_(parts_of(config)),
         comm_(comm),
         device_(device),
         threads_(threads),
-        start_(graph, config) {
+        from_(resumed ? resumed->state() : RunState()),
+        resumed_(resumed),
+        start_(graph, config, resumed) {
     wait_for_work(comm, 0, [&] {
       start_.log();
       if (!config.eval.valid.empty()) validation_.emplace(graph, config);
     });
-    start(0);
+    start(std::size_t(from_.part));
   }
 
   const RankTrainer& trainer() const { return *trainer_; }
@@ -120,18 +135,29 @@ class RankSession {
   /// All ranks step; the vectors come to rank 0, which writes them.
   void serve() {
     naming_last_step([&] {
-      for (std::size_t p = 0; p < parts_.size(); ++p) {
-        if (p > 0) start(p);
-        bool has_kept = false;
+      Checkpoints checkpoints(graph_, config_, run_, &comm_, nullptr, from_);
+      Offset steps_before = from_.totals.steps - from_.steps;  // of earlier parts
+      const auto save = [&](bool beside) {
+        RunState state;
+        state.totals.steps = steps_before + trainer_->steps_done();
+        checkpoints.save(*trainer_, state, {}, beside);
+      };
+      for (std::size_t p = std::size_t(from_.part); p < parts_.size(); ++p) {
+        if (int(p) > from_.part) start(p);
         while (!trainer_->done()) {
           trainer_->step();
-          if (!is_validating()) continue;
-          gather_table();
-          wait_for_work(comm_, 0, {});
-          agree_to_go_on(true);
-          has_kept = true;
+          Verdict verdict;
+          if (is_validating()) {
+            gather_table();
+            wait_for_work(comm_, 0, {});
+            verdict = agree({});
+          }
+          if (!trainer_->done() && checkpoints.is_due(*trainer_, verdict.is_best)) save(true);
         }
+        const bool has_kept = agree({}).has_kept;
         if (!has_kept && parts_.size() > 1) gather_table();
+        save(false);
+        steps_before += trainer_->steps_done();
         if (!has_kept && parts_.size() == 1)
           serve_gathered(*trainer_, graph_.csr().num_nodes(), config_.model.dim, comm_);
         if (trainer_->stopped()) break;
@@ -141,19 +167,20 @@ class RankSession {
     });
   }
 
-  TrainSummary lead(const fs::path& run) {
-    return with_record(config_, run, [&](MetricsFile& metrics, TrainSummary& summary) {
+  TrainSummary lead() {
+    return with_record(config_, run_, resumed_ ? &from_ : nullptr, [&](MetricsFile& metrics, TrainSummary& summary) {
       naming_last_step([&] {
-        Outcome outcome(graph_, config_, run, parts_.size());
-        for (std::size_t p = 0; p < parts_.size() && !summary.stopped; ++p) {
-          if (p > 0) start(p);
-          const auto keep = [&](Rows<const float> table) { outcome.keep(p, table); };
-          const bool has_kept = lead_part(parts_[p], metrics, summary, keep);
-          if (!has_kept && parts_.size() > 1) keep(gather_table());
-          if (!has_kept && parts_.size() == 1) save_gathered(*trainer_, graph_, config_.model.dim, run, comm_);
+        Outcome outcome(graph_, config_, run_, parts_.size());
+        if (resumed_) outcome.restore(resumed_->finished());
+        Checkpoints checkpoints(graph_, config_, run_, &comm_, &metrics, from_);
+        for (std::size_t p = std::size_t(from_.part); p < parts_.size() && !summary.stopped; ++p) {
+          if (int(p) > from_.part) start(p);
+          lead_part(int(p), metrics, summary, outcome, checkpoints);
         }
         if (parts_.size() > 1) wait_for_work(comm_, 0, [&] { outcome.finish(); });
         comm_.barrier();
+        if (!summary.stopped) checkpoints.mark_complete();
+        summary.checkpoint_error = checkpoints.error();
         metrics.write_end(summary, trainer_.get());
       });
     });
@@ -164,6 +191,7 @@ class RankSession {
     trainer_.reset();
     trainer_ = std::make_unique<RankTrainer>(graph_.csr(), parts_[part], comm_, device_, threads_,
                                              start_.rows(part, parts_[part].model.dim));
+    if (resumed_ && int(part) == from_.part) trainer_->resume(from_);
   }
 
   /// Of a rank that misses another: how far they had come together. Between two parts there is no trainer.
@@ -177,33 +205,49 @@ class RankSession {
     }
   }
 
-  /// Whether validations have kept the vectors.
-  bool lead_part(const Config& part, MetricsFile& metrics, TrainSummary& summary,
-                 const std::function<void(Rows<const float>)>& keep) {
+  void lead_part(int part, MetricsFile& metrics, TrainSummary& summary, Outcome& outcome, Checkpoints& checkpoints) {
     MemoryLedger ledger(device_);  // of validations
     std::optional<Validator> validator;
+    const auto keep = [&](Rows<const float> table) { outcome.keep(std::size_t(part), table); };
     if (validation_)
       validator.emplace(*validation_, config_, Exec{device_, threads_, nullptr, &ledger}, metrics, summary, keep);
-    run_steps(*trainer_, part, metrics, true, summary, [&] {
+    if (validator && resumed_ && part == from_.part && fs::exists(run_ / kEmbeddings)) validator->restore(from_);
+    const auto save = [&](bool beside) {
+      checkpoints.save(*trainer_, state_of(part, summary, validator, *trainer_), outcome.finished(), beside);
+    };
+    const auto validate = [&] {
       if (!is_validating()) return validator->note();
       const Rows<const float> table = gather_table();
-      bool goes_on = true;
-      wait_for_work(comm_, 0, [&] { goes_on = validator->goes_on(*trainer_, table); });
-      agree_to_go_on(goes_on);
+      Verdict verdict;
+      wait_for_work(comm_, 0, [&] { verdict.goes_on = validator->goes_on(*trainer_, table); });
+      verdict.is_best = validator->is_best_at(*trainer_);
+      agree(verdict);
       return validator->note();
-    });
+    };
+    run_steps(*trainer_, parts_[std::size_t(part)], metrics, true, summary,
+              {validate, [&] {
+                 checkpoints.look(*trainer_);
+                 if (checkpoints.is_due(*trainer_, validator && validator->is_best_at(*trainer_))) save(true);
+               }});
     log_stages(*trainer_);
-    return validator && validator->has_kept();
+    const bool has_kept = agree({true, false, validator && validator->has_kept()}).has_kept;
+    if (!has_kept && parts_.size() > 1) keep(gather_table());
+    save(false);
+    if (!has_kept && parts_.size() == 1) save_gathered(*trainer_, graph_, config_.model.dim, run_, comm_);
   }
 
   bool is_validating() const {
     return !config_.eval.valid.empty() && trainer_->at_validation() && !trainer_->stopped();
   }
 
-  /// Rank 0's answer.
-  void agree_to_go_on(bool goes_on) {
-    comm_.broadcast(&goes_on, sizeof goes_on, 0);
-    if (!goes_on) trainer_->end();
+  /// What rank 0 says of its validations.
+  struct Verdict {
+    bool goes_on = true, is_best = false, has_kept = false;
+  };
+  Verdict agree(Verdict verdict) {
+    comm_.broadcast(&verdict, sizeof verdict, 0);
+    if (!verdict.goes_on) trainer_->end();
+    return verdict;
   }
 
   /// The whole table [dense rows + nodes, dim] in rank 0's memory; nothing elsewhere.
@@ -219,10 +263,13 @@ class RankSession {
 
   const Graph& graph_;
   const Config& config_;
+  const fs::path& run_;
   std::vector<Config> parts_;
   Comm& comm_;
   Device device_;
   int threads_;
+  RunState from_;
+  const Checkpoint* resumed_;
   WarmStart start_;
   std::optional<Validation> validation_;  // of rank 0
   std::vector<float> table_;              // of rank 0
@@ -231,23 +278,30 @@ class RankSession {
 
 }  // namespace
 
-TrainSummary train_ranks(const Graph& graph, const std::string& graph_path, const Config& config, const World& world,
-                         const fs::path& run, bool overwrite) {
+TrainSummary train_ranks(const Graph& graph, const std::string& graph_path, const Config& given, const World& world,
+                         const fs::path& run, Existing existing) {
   TrainSummary summary;
-  run_ranks(world, config, [&](Comm& comm) {
-    handshake(comm, facts_of(graph, config));
+  run_ranks(world, given, [&](Comm& comm) {
+    handshake(comm, facts_of(graph, given));
     const bool leads = comm.rank() == 0;
-    if (leads) check_place(graph, config, run, overwrite);
+    if (leads) check_place(graph, given, run, existing);
+    const std::unique_ptr<Checkpoint> resumed =
+        existing == Existing::resume ? find_resumed_by_all(run, graph, given, comm) : nullptr;
+    const Config config = resumed ? resumed_config(resumed->state(), given) : given;
+    if (resumed && is_complete(run, resumed->state(), config)) {
+      if (leads) summary = left_as_it_is(resumed->state());
+      return;
+    }
     const int all_threads = config.run.threads > 0 ? config.run.threads * world.local_size : hardware_threads();
     const int threads = std::max(1, all_threads / world.local_size);
     const Device device = device_of_rank(config, world, comm.rank());
     wait_for_work(comm, 0, [&] { log_graph(graph, graph_path, config); });
     if (leads) log_device(config, device, threads);
-    RankSession session(graph, config, comm, device, threads);
+    RankSession session(graph, config, run, comm, device, threads, resumed.get());
     comm.barrier();  // a rank that cannot begin ends the others before anything is written
     wait_for_work(comm, 0, [&] { log_ranks(session.trainer(), graph.csr(), world, comm); });
     if (leads) {
-      summary = session.lead(run);
+      summary = session.lead();
     } else {
       session.serve();
     }

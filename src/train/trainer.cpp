@@ -66,6 +66,23 @@ Offset Training::next_validation(Offset steps) const {
   return std::max(steps + 1, steps_until(Offset(std::ceil(next * (1 - 1e-12)))));
 }
 
+Offset Training::next_pause(Offset steps) const {
+  const Offset validation = next_validation(steps), every = config_.checkpoint.every_steps;
+  if (every == 0 || config_.checkpoint.keep == 0) return validation;
+  return std::min(validation, (steps / every + 1) * every);
+}
+
+bool Training::at_checkpoint() const {
+  return config_.checkpoint.every_steps > 0 && steps_done_ % config_.checkpoint.every_steps == 0;
+}
+
+void Training::resume(const RunState& state) {
+  GS_EXPECT(steps_done_ == 0 && steps_until(state.walks) == state.steps, "resume: ", state.walks, " walks in ",
+            state.steps, " steps, but a step has ", step_walks_, " walks");
+  steps_done_ = state.steps, walks_done_ = state.walks;
+  if (state.steps > 0) epoch_ = walks_of(state.steps - 1).epoch;
+}
+
 bool Training::at_validation() const { return steps_done_ > 0 && next_validation(steps_done_ - 1) == steps_done_; }
 
 void Training::check_loss(const Step& step, const std::function<std::string()>& first_bad_value) const {
@@ -107,6 +124,7 @@ Trainer::Trainer(const Csr& graph, const Config& config, Device device, int thre
 }
 
 Trainer::Step Trainer::step() {
+  paused_ = false;
   const kernels::Ops& ops = kernels::ops(exec_);
   const StepWalks now = walks_of(steps_done_);
   epoch_ = now.epoch;

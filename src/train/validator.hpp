@@ -18,6 +18,16 @@ class Validator {
   bool goes_on(const Training& training, Rows<const float> table);
 
   bool has_kept() const { return rankings_ > 0; }
+  bool is_best_at(const Training& training) const {  ///< the vectors after its last step
+    return rankings_ > 0 && without_better_ == 0 && training.at_validation();
+  }
+  /// Of a run that goes on, and of one that is to.
+  void restore(const RunState& state) {
+    rankings_ = state.part_validations, without_better_ = state.validations_without_better;
+  }
+  void add_to(RunState& state) const {
+    state.part_validations = rankings_, state.validations_without_better = without_better_;
+  }
   const std::string& note() const { return note_; }  ///< for progress
 
  private:

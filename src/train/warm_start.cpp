@@ -6,10 +6,10 @@
 
 namespace gs {
 
-WarmStart::WarmStart(const Graph& graph, const Config& config)
-    : graph_(graph), config_(config), dense_rows_(dense_rows_of(config, graph.csr().num_relations)) {
+WarmStart::WarmStart(const Graph& graph, const Config& config, const Checkpoint* resumed)
+    : graph_(graph), config_(config), resumed_(resumed), dense_rows_(dense_rows_of(config, graph.csr().num_relations)) {
   const fs::path run = config.start.warm_start;
-  if (!run.empty()) {
+  if (!run.empty() && !resumed) {
     const bool of_triples = is_knowledge_graph_model(config.model.kind);
     const auto refuse = [&](const std::string& what) { throw Error(Fault::input, cat(run.string(), ": ", what)); };
     if (fs::exists(run / kConfigFile)) {
@@ -19,7 +19,7 @@ WarmStart::WarmStart(const Graph& graph, const Config& config)
                    "to the other; start.warm_start expects the same kind"));
     }
     nodes_ = Embeddings::open(run);
-    if (of_triples) relations_ = Embeddings::open(run / kRelations);
+    if (of_triples) relations_ = Embeddings::open_relations(run);
     for (const auto* table : {&nodes_, &relations_})
       if (*table && (*table)->rows().dim != config.model.dim)
         refuse(cat("its vectors have ", (*table)->rows().dim, " columns, model.dim is ", config.model.dim,
@@ -110,13 +110,17 @@ bool WarmStart::start_of(RowId row, int first_column, Span<float> values) const 
 StartRows WarmStart::rows(std::size_t part, int columns) const {
   const int first_column = int(part) * columns;
   StartRows start;
+  if (resumed_ && int(part) == resumed_->state().part) start = resumed_->rows();
   if (nodes_)
-    start.values = [=, this](RowId row, float* values) { return start_of(row, first_column, {values, columns}); };
+    start.vectors = [=, this](RowId row, float* values) { return start_of(row, first_column, {values, columns}); };
   if (!frozen_.empty()) start.frozen = [this](RowId row) { return row >= dense_rows_ && frozen_[row - dense_rows_]; };
   return start;
 }
 
 void WarmStart::log() const {
+  if (resumed_)
+    log_info(cat("resume: from ", resumed_->folder().string(), ", step ", with_commas(resumed_->state().totals.steps),
+                 ", ", with_commas(resumed_->state().totals.pairs), " pairs"));
   if (nodes_) {
     Offset counts[3] = {};
     for (Offset node = 0; node < graph_.csr().num_nodes(); ++node) ++counts[int(origin(RowId(node)))];

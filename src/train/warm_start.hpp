@@ -12,7 +12,8 @@ class WarmStart {
  public:
   /// `graph` and `config`, of the whole run, must outlive this.
   /// Throws input: no such run, other columns, another kind of model, a list that names no node of the graph.
-  WarmStart(const Graph& graph, const Config& config);
+  /// resumed: what rows start from instead, or null.
+  WarmStart(const Graph& graph, const Config& config, const Checkpoint* resumed = nullptr);
 
   /// Of one of the trainings that parts_of cuts the columns into; to be asked from any thread.
   StartRows rows(std::size_t part, int columns) const;
@@ -32,6 +33,7 @@ class WarmStart {
 
   const Graph& graph_;
   const Config& config_;
+  const Checkpoint* resumed_;
   Offset dense_rows_;
   std::optional<Embeddings> nodes_, relations_;
   std::vector<std::pair<RowId, RowId>> sources_;  // of a directed graph: (new node, known node with an arc to it)

@@ -1,0 +1,258 @@
+// Checkpoints as they are written: a copy of the rows, then files beside training, then one rename.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "kernels/half.hpp"
+
+#include "src/checkpoint/manifest.hpp"
+
+namespace gs {
+namespace {
+
+constexpr Offset kBlockBytes = 16 << 20;
+constexpr double kLookEvery_s = 0.02;  // for the other ranks' lists
+constexpr double kMostLag_s = 90;      // that a shared file system may show a file of another machine late
+
+std::string shard_list_file(int rank) {
+  char name[32];
+  std::snprintf(name, sizeof name, "shard-%04d.json", rank);
+  return name;
+}
+
+std::string shard_name(int rank, std::size_t part, std::size_t parts) {
+  char name[32];
+  std::snprintf(name, sizeof name, "shard-%04d%s", rank, part + 1 == parts ? "" : "-head");
+  return name;
+}
+
+std::string folder_name(const RunState& state) {
+  char name[48];
+  std::snprintf(name, sizeof name, "step-%012lld", static_cast<long long>(state.totals.steps));
+  return name;
+}
+
+Offset bytes_of(const kernels::StoredRows& rows) { return rows.count * rows.stride * kernels::bytes_of(rows.type); }
+
+/// float32 [count, dim], unpadded, a block at a time.
+void write_table(const fs::path& file, const kernels::StoredRows& table, const Exec& exec) {
+  NpyWriter out(file, Dtype::f32, {table.count, table.dim});
+  const Offset row_bytes = table.stride * kernels::bytes_of(table.type);
+  const Offset block_rows = std::max<Offset>(1, kBlockBytes / std::max<Offset>(1, row_bytes));
+  std::vector<char> block;
+  std::vector<float> packed;
+  for (Offset first = 0, last = 0; first < table.count; first = last) {
+    last = std::min(first + block_rows, first < table.hot_rows ? table.hot_rows : table.count);  // within one home
+    block.resize(std::size_t((last - first) * row_bytes));
+    packed.resize(std::size_t((last - first) * table.dim));
+    copy_bytes(block.data(), table.row(first), Offset(block.size()), exec);
+    wait(exec);
+    kernels::with_type(table.type, [&](auto type) {
+      using T = decltype(type);
+      const T* const rows = reinterpret_cast<const T*>(block.data());
+      for (Offset i = 0; i < last - first; ++i)
+        for (int c = 0; c < table.dim; ++c) packed[std::size_t(i * table.dim + c)] = float(rows[i * table.stride + c]);
+    });
+    out.write(packed.data(), Offset(packed.size() * sizeof(float)));
+  }
+  out.commit();
+}
+
+void write_row_ids(const fs::path& file, const TablesPart& part) {
+  const Offset count = part.tables.front().rows.count;
+  std::vector<RowId> rows(static_cast<std::size_t>(count));
+  for (Offset i = 0; i < count; ++i) rows[std::size_t(i)] = part.rows[i];
+  write_npy<RowId>(file, rows);
+}
+
+}  // namespace
+
+/// Of the rows and finished columns, in host memory.
+struct CheckpointWriter::Copy {
+  std::vector<TablesPart> parts;
+  std::vector<Buffer<char>> memory;
+  std::vector<float> finished_values;
+  Rows<const float> finished;
+
+  static Offset bytes(const std::vector<TablesPart>& parts, Rows<const float> finished) {
+    Offset sum = finished.count * finished.dim * Offset(sizeof(float));
+    for (const TablesPart& part : parts)
+      for (const NamedTable& table : part.tables) sum += bytes_of(table.rows);
+    return sum;
+  }
+
+  Copy(const std::vector<TablesPart>& of, Rows<const float> columns, MemoryLedger& ledger, const Exec& exec)
+      : parts(of), finished(columns) {
+    for (TablesPart& part : parts)
+      for (NamedTable& table : part.tables) {
+        kernels::StoredRows& rows = table.rows;
+        const Offset hot_bytes = rows.hot_rows * rows.stride * kernels::bytes_of(rows.type);
+        Buffer<char>& copy = memory.emplace_back(ledger, bytes_of(rows), "checkpoint: copy of rows");
+        copy_bytes(copy.data(), rows.hot, hot_bytes, exec);
+        copy_bytes(copy.data() + hot_bytes, rows.cold, bytes_of(rows) - hot_bytes, exec);
+        rows.hot = copy.data(), rows.cold = nullptr, rows.hot_rows = rows.count;
+      }
+    for (Offset i = 0; i < finished.count; ++i)
+      finished_values.insert(finished_values.end(), finished.row(i), finished.row(i) + finished.dim);
+    if (finished.count > 0) finished = {finished_values.data(), finished.count, finished.dim, finished.dim};
+    gs::wait(exec);
+  }
+};
+
+CheckpointWriter::CheckpointWriter(const fs::path& run, int rank, int ranks, int keep, const NodeNames& names,
+                                   const NodeNames& relations)
+    : run_(run), rank_(rank), ranks_(ranks), keep_(keep), names_(names), relations_(relations), ledger_(Device{}) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  others_are_done("the run ended before");
+  wait();
+}
+
+fs::path CheckpointWriter::begin(const RunState& state) {
+  const fs::path folder = checkpoints_of(run_);
+  std::error_code failure;
+  fs::create_directory(folder, failure);
+  if (failure) throw Error(Fault::output, cat(folder.string(), ": cannot be made: ", failure.message()));
+  const fs::path final_folder = folder / folder_name(state);
+  fs::remove_all(final_folder, failure);  // of the same step: it was damaged, or another layout's
+  if (failure) throw Error(Fault::output, cat(final_folder.string(), ": cannot be removed: ", failure.message()));
+  output_.emplace(final_folder);
+  const std::lock_guard lock(mutex_);
+  others_done_ = false, others_error_.clear();
+  return output_->path();
+}
+
+void CheckpointWriter::write(const fs::path& folder, const RunState& state, const std::vector<TablesPart>& parts,
+                             Rows<const float> finished, const Exec& exec, bool beside) {
+  wait();
+  const double start_s = now_s();
+  std::shared_ptr<Copy> copy;
+  if (beside && Copy::bytes(parts, finished) < available_bytes({}))
+    copy = std::make_shared<Copy>(parts, finished, ledger_, exec);
+  const double waited_s = now_s() - start_s;
+  const auto work = [=, this](const std::vector<TablesPart>& from, Rows<const float> columns, const Exec& where) {
+    Result result{state.totals.steps, 0, waited_s, 0, copy != nullptr, state.is_best, ""};
+    try {
+      write_parts(folder, from, where);
+      if (rank_ == 0) result.bytes = finish(folder, state, columns);
+    } catch (const std::exception& error) {
+      result.error = error.what();
+      output_.reset();
+    }
+    result.write_s = now_s() - start_s;
+    if (!copy) result.waited_s = result.write_s;
+    const std::lock_guard lock(mutex_);
+    result_ = result;
+  };
+  if (!copy) return work(parts, finished, exec);
+  writing_ = true;
+  thread_ = std::thread([this, work, copy] {
+    work(copy->parts, copy->finished, Exec{Device{}, 1, nullptr, &ledger_});
+    writing_ = false;
+  });
+}
+
+void CheckpointWriter::others_are_done(const std::string& error) {
+  const std::lock_guard lock(mutex_);
+  others_done_ = true, others_error_ = error;
+}
+
+void CheckpointWriter::wait() {
+  if (thread_.joinable()) thread_.join();
+}
+
+std::optional<CheckpointWriter::Result> CheckpointWriter::take_result() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(result_, std::nullopt);
+}
+
+void CheckpointWriter::write_parts(const fs::path& folder, const std::vector<TablesPart>& parts, const Exec& exec) {
+  ShardList list;
+  const auto add = [&](const std::string& name) { list.files.push_back(sum_of(folder / name)); };
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const TablesPart& part = parts[p];
+    const std::string shard = shard_name(rank_, p, parts.size());
+    write_row_ids(folder / rows_file(shard), part);
+    add(rows_file(shard));
+    list.shards.push_back({shard, part.tables.front().rows.count});
+    list.tables.clear();
+    for (const NamedTable& table : part.tables) {
+      write_table(folder / table_file(shard, table.name), table.rows, exec);
+      add(table_file(shard, table.name));
+      list.tables.push_back(table.name);
+    }
+  }
+  write_text(folder / shard_list_file(rank_), to_text(list));
+}
+
+/// Of rank 0, once the others' lists are there.
+Offset CheckpointWriter::finish(const fs::path& folder, const RunState& state, Rows<const float> finished) {
+  Manifest manifest{state, {}, {}, {}};
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const fs::path file = folder / shard_list_file(rank);
+    await_list(file, rank);
+    const ShardList list = read_shard_list(file);
+    manifest.files.insert(manifest.files.end(), list.files.begin(), list.files.end());
+    manifest.shards.insert(manifest.shards.end(), list.shards.begin(), list.shards.end());
+    if (!list.tables.empty()) manifest.tables = list.tables;
+    fs::remove(file);
+  }
+  write_text(folder / kConfigFile, to_json(state.config));
+  take_names(folder, kNamesFile, names_);
+  if (relations_.size() > 0) take_names(folder, kRelationsFile, relations_);
+  if (finished.count > 0)
+    write_table(folder / kFinished,
+                Rows<float>(const_cast<float*>(finished.data), finished.count, finished.dim, finished.stride), Exec{});
+  for (const char* name : {kConfigFile, kNamesFile, kRelationsFile, kFinished})
+    if (fs::exists(folder / name)) manifest.files.push_back(sum_of(folder / name));
+  write_text(folder / kManifest, to_text(manifest));
+  output_->commit();
+  output_.reset();
+  newest_ = checkpoints_of(run_) / folder_name(state);
+  prune();
+  Offset bytes = 0;
+  for (const FileSum& file : manifest.files) bytes += file.bytes;
+  return bytes;
+}
+
+void CheckpointWriter::await_list(const fs::path& file, int rank) {
+  double done_s = 0;  // since when it must be there
+  while (!fs::exists(file)) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!others_error_.empty()) throw Error(Fault::output, others_error_);
+      if (others_done_ && done_s == 0) done_s = now_s();
+    }
+    if (done_s > 0 && now_s() - done_s > kMostLag_s)
+      throw Error(Fault::output, cat(file.parent_path().string(), ": what rank ", rank,
+                                     " wrote is not there; is it on ", "a file system that all ranks share?"));
+    std::this_thread::sleep_for(std::chrono::duration<double>(kLookEvery_s));
+  }
+}
+
+/// The same file as in the checkpoint before, where there is one.
+void CheckpointWriter::take_names(const fs::path& folder, const char* file, const NodeNames& names) const {
+  std::error_code failure;
+  if (!newest_.empty()) fs::create_hard_link(newest_ / file, folder / file, failure);
+  if (newest_.empty() || failure) save_names(folder / file, names);
+}
+
+/// Removes what is older than the newest `keep` and was not the best.
+void CheckpointWriter::prune() const {
+  int kept = 0;
+  bool has_best = false;
+  for (const fs::path& folder : list_checkpoints(run_)) {
+    bool is_best = false;
+    try {
+      is_best = !has_best && read_manifest(folder / kManifest).state.is_best;
+    } catch (const Error&) {  // damaged: it counts for nothing
+    }
+    has_best = has_best || is_best;
+    if (kept++ < keep_ || is_best) continue;
+    std::error_code failure;
+    fs::remove_all(folder, failure);
+    if (failure) log_warn(cat(folder.string(), ": cannot be removed: ", failure.message()));
+  }
+}
+
+}  // namespace gs
