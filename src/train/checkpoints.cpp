@@ -130,13 +130,20 @@ std::unique_ptr<Checkpoint> find_resumed(const fs::path& run, const Graph& graph
   return found;
 }
 
-Config resumed_config(const RunState& state, const Config& config) {
-  Config resumed = config;
-  resumed.training.step_walks = state.config.training.step_walks;
+Config resumed_config(const RunState& state, Config config) {
+  config.training.step_walks = state.config.training.step_walks;
+  return config;
+}
+
+void log_resumed(const Checkpoint& checkpoint, const Config& config) {
+  const RunState& state = checkpoint.state();
+  log_info(cat("resume: from ", checkpoint.folder().string(), ", step ", with_commas(state.totals.steps), ", ",
+               with_commas(state.totals.pairs), " pairs"));
   const auto before = values_of(state.config);
-  for (const auto& [name, value] : values_of(resumed))
-    if (before.at(name) != value) log_info(cat("resume: ", name, " was ", before.at(name), ", is now ", value));
-  return resumed;
+  for (const auto& [name, value] : values_of(config))
+    if (before.at(name) != value)
+      log_info(cat("resume: ", name, " was ", before.at(name).empty() ? "empty" : before.at(name), ", is now ",
+                   value.empty() ? "empty" : value));
 }
 
 }  // namespace gs

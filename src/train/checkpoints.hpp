@@ -55,7 +55,8 @@ class Checkpoints {
 /// name.
 std::unique_ptr<Checkpoint> find_resumed(const fs::path& run, const Graph& graph, const Config& config);
 
-/// `config` with what the run chose when it started. Logs what else is new.
-Config resumed_config(const RunState& state, const Config& config);
+/// `config` with what the run chose when it started.
+Config resumed_config(const RunState& state, Config config);
+void log_resumed(const Checkpoint& checkpoint, const Config& config);  ///< and which options are new
 
 }  // namespace gs

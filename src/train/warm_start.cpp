@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/train/run_folder.hpp"
+#include "src/train/checkpoints.hpp"
 
 namespace gs {
 
@@ -118,9 +118,7 @@ StartRows WarmStart::rows(std::size_t part, int columns) const {
 }
 
 void WarmStart::log() const {
-  if (resumed_)
-    log_info(cat("resume: from ", resumed_->folder().string(), ", step ", with_commas(resumed_->state().totals.steps),
-                 ", ", with_commas(resumed_->state().totals.pairs), " pairs"));
+  if (resumed_) log_resumed(*resumed_, config_);
   if (nodes_) {
     Offset counts[3] = {};
     for (Offset node = 0; node < graph_.csr().num_nodes(); ++node) ++counts[int(origin(RowId(node)))];
