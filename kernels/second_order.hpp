@@ -58,17 +58,18 @@ struct NearHere {
   }
   /// What the exact draw reads; the lists once the rows are there.
   GS_DEV void prefetch_rows() const {
-    const Span<const RowId> rows = shorter_list();
+    const Span<const RowId> rows = searched_rows();
     for (Offset i = 0; i < rows.size; ++i) prefetch(&arcs.graph.arcs[rows[i]]);
   }
   GS_DEV void prefetch_lists() const {
-    const Span<const RowId> rows = shorter_list();
+    const Span<const RowId> rows = searched_rows();
     for (Offset i = 0; i < rows.size; ++i) prefetch(&arcs.graph.targets[arcs.first_arc(rows[i])]);
   }
-  /// Of v and t; none where both are long.
-  GS_DEV Span<const RowId> shorter_list() const {
-    const Span<const RowId> rows = at.arcs.degree <= at.from_degree ? arcs.targets(at.arcs) : list();
-    return rows.size <= kLine ? rows : Span<const RowId>{};
+  /// Those whose own lists are searched by the exact draw, where they are few.
+  GS_DEV Span<const RowId> searched_rows() const {
+    if (arcs.graph.directed) return {};
+    if (at.from_degree > kLine) return at.arcs.degree > kLine ? Span<const RowId>{} : arcs.targets(at.arcs);
+    return at.from_degree < at.arcs.degree ? list() : Span<const RowId>{};
   }
   /// Finds v's arcs to x, or arcs of the same weight. Rows are numbered by degree: a hub's loops are among its first.
   GS_DEV Search search_between(RowId x) const {

@@ -37,6 +37,12 @@ struct Search {
   GS_DEV void finish() {
     while (left > 0) step();
   }
+  /// What the search would find, by looking at every row.
+  GS_DEV bool is_among_left() const {
+    bool is_among = false;
+    for (Offset i = 0; i < left; ++i) is_among |= at[i] == row;  // no branch
+    return is_among;
+  }
   /// Of a finished one.
   GS_DEV bool found() const { return at < end && *at == row; }
 };

@@ -76,8 +76,7 @@ struct MakeSecondOrderWalks {
     Offset arc;    // that is tried, or -1
     std::uint64_t coin;
     RowId next;
-    bool goes;
-    bool is_by_arc;  // to next
+    bool is_by_arc;  // goes to next
     Search search{{}, kNoRow};
   };
 
@@ -98,15 +97,17 @@ struct MakeSecondOrderWalks {
       walking.add_if(batch.length > 1, f);
     }
     while (walking.count > 0) {
-      Places at_hub, others, asking;
+      Places at_hub, others, going, asking, failed, choosing, decided;
       propose(travellers, walking, at_hub, others);
-      for (int i = 0; i < others.count; ++i) asking.add_if(judge(travellers[others[i]]), others[i]);
-      for (int i = 0; i < at_hub.count; ++i) judge_at_hub(travellers[at_hub[i]]);
-      ask(travellers, asking);
-      choose(travellers, at_hub, others);
-      Places still;
-      for (int i = 0; i < walking.count; ++i) still.add_if(arrive(travellers[walking[i]]), walking[i]);
-      walking = still;
+      judge(travellers, others, going, asking, failed);
+      judge_at_hub(travellers, at_hub, going, choosing);
+      start_asking(travellers, asking);
+      walking.count = 0;
+      arrive(travellers, going, walking);  // while lists are on their way
+      finish_asking(travellers, asking, decided, failed);
+      retry(travellers, failed, walking, choosing);
+      choose(travellers, choosing, decided);
+      arrive(travellers, decided, walking);
     }
   }
 
@@ -163,10 +164,11 @@ struct MakeSecondOrderWalks {
         w.arc = arcs.weigh(w.at.node, w.arc, arc_coin[i]);
         if (order.needs_back_weight() && w.arc >= 0) prefetch(&arcs.graph.weights[w.arc]);
       }
-    finish(travellers, searching, [&](Traveller& w) { w.at.back_weight = order.weight(order.arcs.found(w.search)); });
+    finish(travellers, searching,
+           [&](int f) { travellers[f].at.back_weight = order.weight(order.arcs.found(travellers[f].search)); });
   }
 
-  /// Every search takes a step in turn; done(w) once w's ends.
+  /// Every search takes a step in turn; done(f) once f's ends.
   template <class Done>
   GS_DEV static void finish(Traveller* travellers, Places& searching, const Done& done) {
     while (searching.count > 0) {
@@ -174,69 +176,103 @@ struct MakeSecondOrderWalks {
       for (int i = 0; i < searching.count; ++i) {
         Traveller& w = travellers[searching[i]];
         if (w.search.left > 0) w.search.step();
-        if (w.search.left == 0) done(w);
+        if (w.search.left == 0) done(searching[i]);
         still.add_if(w.search.left > 0, searching[i]);
       }
       searching = still;
     }
   }
 
-  /// Whether the walker goes; true where that takes a test of whether t knows the target.
-  GS_DEV bool judge(Traveller& w) const {
+  /// Who goes, and where that takes a test of whether t knows the target.
+  GS_DEV void judge(Traveller* travellers, const Places& others, Places& going, Places& asking, Places& failed) const {
     const WalkGraph& graph = order.arcs.graph;
-    w.goes = true, w.next = kNoRow;
-    if (w.arc < 0) return false;
-    const Chances chances = order.chances(w.at);
-    const double point = SecondOrder::point_of(w.coin, chances);
-    const bool returns = point < chances.excess;
-    const RowId proposed = graph.targets[w.arc];
-    w.next = proposed ^ ((proposed ^ w.at.from) & -RowId(returns));  // no branch
-    w.is_by_arc = !returns;
-    const bool is_back = w.next == w.at.from;
-    w.goes = w.at.is_certain() | (point < (is_back ? chances.back : chances.low));
-    const bool asks = !w.goes & !is_back;
-    prefetch(&graph.arcs[asks ? w.next : w.at.node]);
-    return asks;
+    for (int i = 0; i < others.count; ++i) {
+      const int f = others[i];
+      Traveller& w = travellers[f];
+      if (w.arc < 0) {
+        w.next = kNoRow;
+        going.add_if(true, f);
+        continue;
+      }
+      const Chances chances = order.chances(w.at);
+      const double point = SecondOrder::point_of(w.coin, chances);
+      const bool returns = point < chances.excess;
+      const RowId proposed = graph.targets[w.arc];
+      w.next = proposed ^ ((proposed ^ w.at.from) & -RowId(returns));  // no branch
+      w.is_by_arc = !returns;
+      prefetch(&graph.arcs[w.next]);
+      const bool is_back = w.next == w.at.from;
+      const bool goes = w.at.is_certain() | (is_back & (point < chances.back)) | (!is_back & (point < chances.low));
+      going.add_if(goes, f), asking.add_if(!goes & !is_back, f), failed.add_if(!goes & is_back, f);
+    }
   }
 
-  /// The same at a hub: whether it goes however much leads to neighbours of t.
-  GS_DEV void judge_at_hub(Traveller& w) const {
-    const Chances chances = order.chances_at_hub(w.at, order.near_bound(w.at));
-    w.next = order.arcs.graph.targets[w.arc];
-    w.is_by_arc = true;
-    w.goes = SecondOrder::point_of(w.coin, chances) < (w.next == w.at.from ? chances.back : chances.low);
+  /// The same at a hub: who goes however much leads to neighbours of t.
+  GS_DEV void judge_at_hub(Traveller* travellers, const Places& at_hub, Places& going, Places& choosing) const {
+    for (int i = 0; i < at_hub.count; ++i) {
+      const int f = at_hub[i];
+      Traveller& w = travellers[f];
+      const Chances chances = order.chances_at_hub(w.at, order.near_bound(w.at));
+      w.next = order.arcs.graph.targets[w.arc];
+      w.is_by_arc = true;
+      prefetch(&order.arcs.graph.arcs[w.next]);
+      const bool goes = SecondOrder::point_of(w.coin, chances) < (w.next == w.at.from ? chances.back : chances.low);
+      going.add_if(goes, f), choosing.add_if(!goes, f);
+    }
   }
 
-  /// Whether t knows the targets.
-  GS_DEV void ask(Traveller* travellers, Places& asking) const {
+  GS_DEV void start_asking(Traveller* travellers, const Places& asking) const {
     for (int i = 0; i < asking.count; ++i) {
       Traveller& w = travellers[asking[i]];
       w.search = NearHere{order.arcs, w.at}.search(w.next);
     }
-    finish(travellers, asking, [&](Traveller& w) { w.goes = w.search.found() == order.arcs.graph.takes_near(); });
+  }
+
+  /// Whether t knows the targets.
+  GS_DEV void finish_asking(Traveller* travellers, const Places& asking, Places& decided, Places& failed) const {
+    const auto decide = [&](bool is_near, int f) {
+      const bool goes = is_near == order.arcs.graph.takes_near();
+      decided.add_if(goes, f), failed.add_if(!goes, f);
+    };
+    Places searching;
+    for (int i = 0; i < asking.count; ++i) {
+      const Search& search = travellers[asking[i]].search;
+      if (search.left > kLine) {
+        searching.add_if(true, asking[i]);
+      } else {
+        decide(search.is_among_left(), asking[i]);
+      }
+    }
+    finish(travellers, searching, [&](int f) { decide(travellers[f].search.found(), f); });
   }
 
   /// Draws exactly after the last try.
-  GS_DEV void choose(Traveller* travellers, const Places& at_hub, const Places& others) const {
-    Places choosing;
-    for (int i = 0; i < others.count; ++i) {
-      Traveller& w = travellers[others[i]];
-      w.number += !w.goes;
-      choosing.add_if(!w.goes & (w.number >= order.tries(w.at)), others[i]);
+  GS_DEV void retry(Traveller* travellers, const Places& failed, Places& walking, Places& choosing) const {
+    for (int i = 0; i < failed.count; ++i) {
+      Traveller& w = travellers[failed[i]];
+      const bool is_last = ++w.number >= order.tries(w.at);
+      walking.add_if(!is_last, failed[i]), choosing.add_if(is_last, failed[i]);
     }
+  }
+
+  GS_DEV void choose(Traveller* travellers, const Places& choosing, Places& decided) const {
     for (int i = 0; i < choosing.count; ++i) NearHere{order.arcs, travellers[choosing[i]].at}.prefetch_rows();
-    for (int i = 0; i < at_hub.count; ++i) choosing.add_if(!travellers[at_hub[i]].goes, at_hub[i]);
     for (int i = 0; i < choosing.count; ++i) NearHere{order.arcs, travellers[choosing[i]].at}.prefetch_lists();
     for (int i = 0; i < choosing.count; ++i) {
       Traveller& w = travellers[choosing[i]];
       w.next = order.choose(w.walk, std::uint32_t(w.step), w.at, NearHere{order.arcs, w.at});
-      w.goes = true, w.is_by_arc = false;
+      w.is_by_arc = false;
+      if (w.next != kNoRow) prefetch(&order.arcs.graph.arcs[w.next]);
+      decided.add_if(true, choosing[i]);
     }
   }
 
-  /// Writes where the walker goes, if it does. False at the walk's end.
+  GS_DEV void arrive(Traveller* travellers, const Places& going, Places& walking) const {
+    for (int i = 0; i < going.count; ++i) walking.add_if(arrive(travellers[going[i]]), going[i]);
+  }
+
+  /// Writes where the walker goes. False at the walk's end.
   GS_DEV bool arrive(Traveller& w) const {
-    if (!w.goes) return true;
     if (w.next == kNoRow) {
       for (; w.step < batch.length; ++w.step) w.nodes[w.step] = kNoRow;
       return false;
@@ -245,7 +281,6 @@ struct MakeSecondOrderWalks {
     if (order.needs_back_weight()) w.at.back_weight = back_weight(w);
     w.at.from = w.at.node, w.at.node = w.next;
     w.number = 0;
-    prefetch(&order.arcs.graph.arcs[w.next]);
     if (!order.arcs.graph.weight_sums.empty()) prefetch(&order.arcs.graph.weight_sums[w.next]);
     return w.step < batch.length;
   }
