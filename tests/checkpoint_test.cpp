@@ -40,10 +40,10 @@ struct PaddedTable {
   Rows<float> view;
 };
 
-class Checkpoint : public testing::Test {
+class Saved : public testing::Test {
  protected:
-  Checkpoint() { fs::create_directories(folder_); }
-  ~Checkpoint() override { fs::remove_all(folder_); }
+  Saved() { fs::create_directories(folder_); }
+  ~Saved() override { fs::remove_all(folder_); }
 
   fs::path path(const std::string& name) const { return folder_ / name; }
 
@@ -83,7 +83,7 @@ void expect_same_values(Rows<const float> a, Rows<const float> b) {
     EXPECT_EQ(std::memcmp(a.row(row), b.row(row), std::size_t(a.dim) * sizeof(float)), 0) << "row " << row;
 }
 
-TEST_F(Checkpoint, GivesBackValuesAndNamesWithoutPadding) {
+TEST_F(Saved, GivesBackValuesAndNamesWithoutPadding) {
   const std::vector<std::string> names{"New York", "007", "7", "na\xC3\xAFve", "", "\xFF\t\r"};
   const PaddedTable table(Offset(names.size()), 5);
 
@@ -97,7 +97,7 @@ TEST_F(Checkpoint, GivesBackValuesAndNamesWithoutPadding) {
   EXPECT_EQ(read.names().find("7"), RowId(2));
 }
 
-TEST_F(Checkpoint, OpensARunItsFolderOrTheArray) {
+TEST_F(Saved, OpensARunItsFolderOrTheArray) {
   const fs::path run = save({"a", "b"});
   fs::copy(run / "embeddings/names.txt", path("other_names.txt"));
 
@@ -107,13 +107,13 @@ TEST_F(Checkpoint, OpensARunItsFolderOrTheArray) {
   EXPECT_EQ(Embeddings::open(run / "embeddings/embeddings.npy", path("other_names.txt")).rows().count, 2);
 }
 
-TEST_F(Checkpoint, HoldsATableWithoutRows) {
+TEST_F(Saved, HoldsATableWithoutRows) {
   save({});
 
   EXPECT_EQ(Embeddings::open(path("run")).rows().count, 0);
 }
 
-TEST_F(Checkpoint, NamesWhatIsMissing) {
+TEST_F(Saved, NamesWhatIsMissing) {
   fs::create_directories(path("empty"));
   const fs::path run = save({"a", "b"});
   fs::remove(run / "embeddings/names.txt");
@@ -124,7 +124,7 @@ TEST_F(Checkpoint, NamesWhatIsMissing) {
   EXPECT_NE(sentence_of(Fault::input, [&] { Embeddings::open(run); }).find("names.txt"), std::string::npos);
 }
 
-TEST_F(Checkpoint, RefusesAsManyNamesAsRowsNotGiven) {
+TEST_F(Saved, RefusesAsManyNamesAsRowsNotGiven) {
   const fs::path run = save({"a", "b", "c"});
   write(run / "embeddings/names.txt", "a\nb\n");
 
@@ -133,14 +133,14 @@ TEST_F(Checkpoint, RefusesAsManyNamesAsRowsNotGiven) {
   EXPECT_NE(sentence.find("2 names for 3 rows"), std::string::npos) << sentence;
 }
 
-TEST_F(Checkpoint, TakesALastNameWithoutALineBreak) {
+TEST_F(Saved, TakesALastNameWithoutALineBreak) {
   const fs::path run = save({"a", "b"});
   write(run / "embeddings/names.txt", "a\nb");
 
   EXPECT_EQ(Embeddings::open(run).names().name(1), "b");
 }
 
-TEST_F(Checkpoint, RefusesANameThatIsThereTwice) {
+TEST_F(Saved, RefusesANameThatIsThereTwice) {
   const fs::path run = save({"a", "b", "c"});
   write(run / "embeddings/names.txt", "a\nb\na\n");
 
@@ -149,7 +149,7 @@ TEST_F(Checkpoint, RefusesANameThatIsThereTwice) {
   EXPECT_NE(sentence.find("names.txt:3: the name \"a\" is on line 1 already"), std::string::npos) << sentence;
 }
 
-TEST_F(Checkpoint, RefusesAnArrayThatIsNoTableOfFloats) {
+TEST_F(Saved, RefusesAnArrayThatIsNoTableOfFloats) {
   write(path("names.txt"), "a\nb\n");
   const std::vector<double> doubles(6);
   NpyWriter wide(path("wide.npy"), Dtype::f64, {2, 3});
@@ -161,14 +161,14 @@ TEST_F(Checkpoint, RefusesAnArrayThatIsNoTableOfFloats) {
   EXPECT_NE(sentence_of(Fault::input, [&] { Embeddings::open(path("flat.npy")); }), "");
 }
 
-TEST_F(Checkpoint, RefusesACutArray) {
+TEST_F(Saved, RefusesACutArray) {
   const fs::path run = save({"a", "b"});
   fs::resize_file(run / "embeddings/embeddings.npy", fs::file_size(run / "embeddings/embeddings.npy") - 1);
 
   EXPECT_NE(sentence_of(Fault::input, [&] { Embeddings::open(run); }), "");
 }
 
-TEST_F(Checkpoint, NeverSavesAValueThatIsNotFinite) {
+TEST_F(Saved, NeverSavesAValueThatIsNotFinite) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()}) {
     PaddedTable table(3, 37);
@@ -183,7 +183,7 @@ TEST_F(Checkpoint, NeverSavesAValueThatIsNotFinite) {
   }
 }
 
-TEST_F(Checkpoint, SavesTheLargestAndSmallestFloats) {
+TEST_F(Saved, SavesTheLargestAndSmallestFloats) {
   PaddedTable table(1, 4);
   table.view(0, 0) = std::numeric_limits<float>::max();
   table.view(0, 1) = std::numeric_limits<float>::lowest();
@@ -195,7 +195,7 @@ TEST_F(Checkpoint, SavesTheLargestAndSmallestFloats) {
   expect_same_values(Embeddings::open(path("embeddings")).rows(), table.view);
 }
 
-TEST_F(Checkpoint, RefusesToOpenAValueThatIsNotFinite) {
+TEST_F(Saved, RefusesToOpenAValueThatIsNotFinite) {
   write(path("names.txt"), "a\nb\n");
   const float values[4] = {1, 2, 3, std::nanf("")};
   NpyWriter array(path("x.npy"), Dtype::f32, {2, 2});
@@ -207,7 +207,7 @@ TEST_F(Checkpoint, RefusesToOpenAValueThatIsNotFinite) {
   EXPECT_NE(sentence.find("row 1 (node \"b\"), column 1"), std::string::npos) << sentence;
 }
 
-TEST_F(Checkpoint, LeavesNothingWhereItCannotSave) {
+TEST_F(Saved, LeavesNothingWhereItCannotSave) {
   const PaddedTable table(2, 2);
 
   EXPECT_NE(sentence_of(Fault::output,
@@ -225,7 +225,7 @@ TEST_F(Checkpoint, LeavesNothingWhereItCannotSave) {
 
 // ------------------------------------------------------------------------------------------------------------ export
 
-using Export = Checkpoint;
+using Export = Saved;
 
 std::string percent_decoded(const std::string& text) {
   if (text == "%") return "";

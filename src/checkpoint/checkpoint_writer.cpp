@@ -53,6 +53,10 @@ void write_table(const fs::path& file, const kernels::StoredRows& table, const E
       for (Offset i = 0; i < last - first; ++i)
         for (int c = 0; c < table.dim; ++c) packed[std::size_t(i * table.dim + c)] = float(rows[i * table.stride + c]);
     });
+    const Rows<const float> rows(packed.data(), last - first, table.dim, table.dim);
+    if (const auto [row, column] = first_not_finite(rows); row >= 0)
+      throw Error(Fault::internal, cat(file.string(), ": value ", rows(row, column), " in row ", first + row,
+                                       ", column ", column, ": what is not finite is not saved"));
     out.write(packed.data(), Offset(packed.size() * sizeof(float)));
   }
   out.commit();

@@ -91,24 +91,12 @@ std::shared_ptr<NodeNames> read_names(const fs::path& path, Offset rows) {
   return names;
 }
 
-/// The first column whose value is not finite, or dim.
-int first_not_finite(const float* row, int dim) {
-  float poison = 0;  // 0 * x is 0 for finite x, else NaN: a sum that vectorises, where a test a value would not
-#pragma omp simd reduction(+ : poison)
-  for (int c = 0; c < dim; ++c) poison += 0 * row[c];
-  if (poison == 0) return dim;
-  int column = 0;
-  while (column < dim && row[column] - row[column] == 0) ++column;
-  return column;
-}
-
 /// rows are those of a table from `first` on.
 void require_finite(Rows<const float> rows, Offset first, const NodeNames& names, Fault fault,
                     const std::string& place) {
-  for (Offset i = 0; i < rows.count; ++i)
-    if (const int column = first_not_finite(rows.row(i), rows.dim); column < rows.dim)
-      throw Error(fault, cat(place, ": row ", first + i, " (node \"", names.name(first + i), "\"), column ", column,
-                             " is ", rows(i, column), "; a finite number is expected"));
+  if (const auto [row, column] = first_not_finite(rows); row >= 0)
+    throw Error(fault, cat(place, ": row ", first + row, " (node \"", names.name(first + row), "\"), column ", column,
+                           " is ", rows(row, column), "; a finite number is expected"));
 }
 
 }  // namespace
@@ -127,8 +115,8 @@ Embeddings Embeddings::open_all(const fs::path& path, const char* folder, const 
     for (Offset row = 0; row < rows.count; ++row) source.read(row, rows.row(row));
     embeddings.rows_ = rows;
   } else {
-    embeddings.array_ = std::move(source.array);
-    embeddings.rows_ = {embeddings.array_.values<float>().data, embeddings.array_.rows(), source.dim(), source.dim()};
+    embeddings.rows_ = source.mapped();
+    embeddings.array_ = std::move(source.array);  // the map stays where it is
   }
   require_finite(embeddings.rows_, 0, *embeddings.names_, Fault::input, source.place.string());
   return embeddings;
