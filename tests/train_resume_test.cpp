@@ -291,7 +291,7 @@ TEST_F(Resumed, CheckpointsComeByTimeInPlaceAndOnRanks) {
     config_.run.ranks = ranks;
     const std::string run = cat("run", ranks);
     train_into(run, config_);
-    EXPECT_GT(metrics(run, "checkpoint").size(), 2u) << ranks;
+    EXPECT_GE(metrics(run, "checkpoint").size(), 2u) << ranks << ": one by time, and the last";
   }
 }
 

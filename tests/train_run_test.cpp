@@ -48,7 +48,7 @@ class Run : public InFolder {
   Graph graph_;
   Config config_ = small_config(6);
   const fs::path run_ = folder_ / "run";
-  const std::vector<std::string> whole_{"config.json", "embeddings", "metrics.jsonl"};
+  const std::vector<std::string> whole_{"checkpoints", "config.json", "embeddings", "metrics.jsonl"};
   const std::vector<std::string> record_{"config.json", "metrics.jsonl"};
 };
 
@@ -80,7 +80,7 @@ TEST_F(Run, MetricsAreALineEveryFewStepsAndALastOne) {
   const TrainSummary summary = train_into(run_, config_);
 
   const std::vector<nlohmann::json> lines = metrics_of(run_);
-  ASSERT_EQ(lines.size(), 5u) << "10 steps: 3, 6, 9, 10, and the end";
+  ASSERT_EQ(lines.size(), 6u) << "10 steps: 3, 6, 9, 10, the checkpoint, and the end";
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(lines[i]["step"], std::vector<int>({3, 6, 9, 10})[i]);
     EXPECT_EQ(lines[i]["walks"], lines[i]["step"].get<int>() * 40);
@@ -88,11 +88,14 @@ TEST_F(Run, MetricsAreALineEveryFewStepsAndALastOne) {
     EXPECT_GT(lines[i]["pairs_per_s"], 0);
     EXPECT_GT(lines[i]["memory_bytes"], 0);
   }
-  EXPECT_EQ(lines[4]["end"], "complete");
-  EXPECT_EQ(lines[4]["steps"], 10);
-  EXPECT_EQ(lines[4]["walks"], 400);
-  EXPECT_EQ(lines[4]["pairs"], summary.pairs);
-  EXPECT_EQ(lines[4]["loss"], summary.loss);
+  EXPECT_EQ(lines[4]["checkpoint"], 10);
+  EXPECT_GT(lines[4]["bytes"], 100 * 2 * 6 * 4);
+  EXPECT_GT(lines[4]["write_s"], 0);
+  EXPECT_EQ(lines[5]["end"], "complete");
+  EXPECT_EQ(lines[5]["steps"], 10);
+  EXPECT_EQ(lines[5]["walks"], 400);
+  EXPECT_EQ(lines[5]["pairs"], summary.pairs);
+  EXPECT_EQ(lines[5]["loss"], summary.loss);
 }
 
 TEST_F(Run, OfNoEpochsIsCompleteToo) {
@@ -158,6 +161,7 @@ TEST_F(Run, ClearsWhatAKilledOneLeft) {
 
   leave();
   fs::remove_all(run_ / "embeddings");  // killed between the two renames
+  fs::remove_all(run_ / "checkpoints");
   train_into(run_, config_);
   EXPECT_EQ(names_in(run_), whole_);
 }
