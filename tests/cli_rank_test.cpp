@@ -130,7 +130,7 @@ TEST_F(RankCommand, RefusesARunThatIsNotWhole) {
   EXPECT_SAYS(refusal(3, "eval rank odd --test test.tsv"), "odd: 3 rows of relations; expected two for each");
 
   fs::remove_all(folder_ / "run" / "relations");
-  EXPECT_SAYS(refusal(3, "eval rank run --test test.tsv"), "run/relations");
+  EXPECT_SAYS(refusal(3, "eval rank run --test test.tsv"), "run: holds neither relations/");
 }
 
 TEST_F(QueryOfTriples, AnswersFromEitherSideBestFirst) {

@@ -53,7 +53,8 @@ TEST_F(RanksCommand, AsThreadsWriteOneRunInTheFormatOfOneRank) {
 TEST_F(RanksCommand, CountInEveryLineOfMetricsWhatWasExchangedSinceTheLast) {
   succeed(train_ + "--out r --epochs 2 --ranks 3 --log-steps 5");
 
-  const std::vector<Json> lines = metrics("r");
+  std::vector<Json> lines = metrics("r");
+  std::erase_if(lines, [](const Json& line) { return line.contains("checkpoint"); });
   ASSERT_GT(lines.size(), 3u);
   for (const auto& [name, total] : lines.back()["exchange"].items()) {
     Offset sum = 0;

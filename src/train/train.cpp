@@ -13,10 +13,11 @@ void log_end(const TrainSummary& summary, const fs::path& run) {
           ? ""
           : cat(", of epoch ", summary.best_epoch, ", MRR ", summary.best_mrr, ", the best of ", summary.validations,
                 " validations in ", human_seconds(summary.validation_seconds));
-  log_info(cat(summary.stopped ? "stopped by a signal (--resume goes on): " : "", with_commas(summary.pairs),
-               " pairs in ", human_seconds(summary.seconds), " (",
+  log_info(cat(summary.stopped ? "stopped by a signal: " : "", with_commas(summary.pairs), " pairs in ",
+               human_seconds(summary.seconds), " (",
                human_count(double(summary.pairs) / std::max(summary.seconds, 1e-9)), " pairs/s), embeddings in ",
-               (run / kEmbeddings).string(), of_best));
+               (run / kEmbeddings).string(), of_best,
+               summary.stopped && !list_checkpoints(run).empty() ? "; --resume goes on" : ""));
 }
 
 TrainSummary train_in_place(const Graph& graph, const std::string& graph_path, const Config& given, const fs::path& run,
