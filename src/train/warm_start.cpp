@@ -25,8 +25,38 @@ WarmStart::WarmStart(const Graph& graph, const Config& config, const Checkpoint*
         refuse(cat("its vectors have ", (*table)->rows().dim, " columns, model.dim is ", config.model.dim,
                    "; give the same"));
     if (config.start.new_nodes == "mean") find_sources();
+    if (parts_of(config).size() == 1) find_checkpoint(run);
   }
   if (!config.start.frozen.empty()) read_frozen();
+}
+
+/// The vectors that were saved may be those of an earlier step, the best.
+void WarmStart::find_checkpoint(const fs::path& run) {
+  const Rows<const float> vectors = nodes_->rows();
+  for (const fs::path& folder : list_checkpoints(run)) try {
+      auto checkpoint = std::make_unique<Checkpoint>(folder);
+      const RunState& state = checkpoint->state();
+      if (state.nodes != vectors.count || checkpoint->columns(kVectors) != vectors.dim) continue;
+      std::vector<float> row(std::size_t(vectors.dim));
+      bool is_same = true;
+      for (Offset i = 0; i < 3 && is_same; ++i) {
+        const Offset node = i * (state.nodes - 1) / 2;
+        checkpoint->read_vector(node, row.data());
+        is_same = std::equal(row.begin(), row.end(), vectors.row(node));
+      }
+      if (!is_same) continue;
+      checkpoint->verify();
+      checkpoint_ = std::move(checkpoint);
+      return;
+    } catch (const Error& error) {
+      log_warn(error.what());
+    }
+}
+
+std::optional<RowId> WarmStart::row_in_run(RowId row) const {
+  if (row < dense_rows_) return relations_->names().find(relation_row_name(graph_.relation_names(), row));
+  const std::optional<RowId> node = nodes_->names().find(graph_.names().name(RowId(row - dense_rows_)));
+  return node ? std::optional(RowId(checkpoint_->state().dense_rows + *node)) : std::nullopt;
 }
 
 /// The other end of arcs into nodes that the run has no vector of; an undirected graph's arcs go both ways.
@@ -113,6 +143,19 @@ StartRows WarmStart::rows(std::size_t part, int columns) const {
   if (resumed_ && int(part) == resumed_->state().part) start = resumed_->rows();
   if (nodes_)
     start.vectors = [=, this](RowId row, float* values) { return start_of(row, first_column, {values, columns}); };
+  const auto of_checkpoint = [&](const char* table) -> StartRows::Values {
+    if (!checkpoint_ || checkpoint_->columns(table) == 0) return {};
+    return [this, table](RowId row, float* values) {
+      const std::optional<RowId> there = row_in_run(row);
+      if (there) checkpoint_->read(table, *there, values);
+      return there.has_value();
+    };
+  };
+  if (checkpoint_) {
+    start.contexts = of_checkpoint(kContexts);
+    if (checkpoint_->state().config.training.optimizer == config_.training.optimizer)
+      start.vector_state = of_checkpoint(kVectorState), start.context_state = of_checkpoint(kContextState);
+  }
   if (!frozen_.empty()) start.frozen = [this](RowId row) { return row >= dense_rows_ && frozen_[row - dense_rows_]; };
   return start;
 }
@@ -123,9 +166,11 @@ void WarmStart::log() const {
     Offset counts[3] = {};
     for (Offset node = 0; node < graph_.csr().num_nodes(); ++node) ++counts[int(origin(RowId(node)))];
     const auto [of_run, of_mean, drawn] = counts;
-    log_info(cat("start: vectors of ", config_.start.warm_start, " for ", with_commas(of_run), " nodes by name; of ",
-                 with_commas(of_mean + drawn), " new ones ", with_commas(of_mean),
-                 " start at the mean of their neighbours, ", with_commas(drawn), " as drawn"));
+    log_info(cat(
+        "start: vectors of ", config_.start.warm_start, " for ", with_commas(of_run), " nodes by name; of ",
+        with_commas(of_mean + drawn), " new ones ", with_commas(of_mean), " start at the mean of their neighbours, ",
+        with_commas(drawn), " as drawn",
+        checkpoint_ ? cat("; contexts and optimizer state from its ", checkpoint_->folder().filename().string()) : ""));
     if (of_run == 0)
       log_warn(
           cat(config_.start.warm_start, ": not one of its names is a node of the graph: nothing is taken from it"));

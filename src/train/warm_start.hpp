@@ -24,6 +24,8 @@ class WarmStart {
   Origin origin(RowId node) const;
   /// Where the run has the node's vector.
   const float* vector_of(RowId node) const;
+  std::optional<RowId> row_in_run(RowId row) const;  ///< of this run's tables in the earlier one's
+  void find_checkpoint(const fs::path& run);
   /// visit(vector) once a neighbour that the run has, sources of arcs to the node among them.
   template <class Visit>
   void each_known_neighbour(RowId node, const Visit& visit) const;
@@ -36,6 +38,7 @@ class WarmStart {
   const Checkpoint* resumed_;
   Offset dense_rows_;
   std::optional<Embeddings> nodes_, relations_;
+  std::unique_ptr<Checkpoint> checkpoint_;        // of the earlier run with the same vectors, for all else of a row
   std::vector<std::pair<RowId, RowId>> sources_;  // of a directed graph: (new node, known node with an arc to it)
   std::vector<bool> frozen_;                      // [nodes], or empty
   std::string unknown_frozen_;                    // names of start.frozen that no node has, in words
