@@ -76,8 +76,8 @@ TEST_F(PlanCommand, OfAStoreSamplesItsFirstSteps) {
 TEST_F(PlanCommand, SaysWhatItDoesNotCount) {
   const std::string walks = "plan --nodes 1000 --arcs 9000 --ranks 2 --kind node2vec --topology partitioned ";
 
-  EXPECT_TRUE(json(walks)["not_counted"].empty());
-  EXPECT_EQ(json(walks + "--q 2")["not_counted"].size(), 1u);
+  EXPECT_EQ(json(walks)["not_counted"].size(), 1u) << "the copy of a checkpoint";
+  EXPECT_EQ(json(walks + "--q 2")["not_counted"].size(), 2u);
   EXPECT_SAYS(succeed(walks + "--q 2 --valid pairs.txt").out, "not counted               validations (eval.valid)");
 }
 

@@ -126,6 +126,12 @@ std::vector<std::string> not_counted(const PlanSubject& subject) {
     sentences.push_back(subject.is_exchanged()
                             ? "validations (eval.valid): the whole table in rank 0's host memory, and time"
                             : "validations (eval.valid): scores and rows of a block, and time");
+  if (config.checkpoint.keep > 0 && (config.checkpoint.every_steps > 0 || config.checkpoint.every_minutes > 0)) {
+    const TableBytes all = table_bytes_of(subject);
+    sentences.push_back(cat("checkpoints as training goes: a copy of the rows in host memory, ",
+                            decimal_bytes((all.rows + all.state) / subject.ranks),
+                            " a rank, while it is written; without room for it training waits for the disk"));
+  }
   return sentences;
 }
 
