@@ -45,11 +45,13 @@ bool is_frozen(RowId row) { return row % 5 < 2; }
 
 /// Values for two rows of three, kept or drawn ones frozen alike.
 StartRows start_rows() {
-  return {[](RowId row, float* values) {
-            for (int c = 0; c < kDim && has_value(row); ++c) values[c] = value_at(row, c);
-            return has_value(row);
-          },
-          is_frozen};
+  StartRows start;
+  start.vectors = [](RowId row, float* values) {
+    for (int c = 0; c < kDim && has_value(row); ++c) values[c] = value_at(row, c);
+    return has_value(row);
+  };
+  start.frozen = is_frozen;
+  return start;
 }
 
 class StartedTables : public testing::TestWithParam<TablesCase> {
@@ -71,6 +73,38 @@ TEST_P(StartedTables, HoldTheGivenValuesAndOtherRowsAsDrawn) {
     });
     EXPECT_EQ(gathered(*r.tables, r.rank, GetParam().rows()), expected);
   });
+}
+
+TEST_P(StartedTables, AreHeldOnceOverAllRanksWithAllThatTheyStartFrom) {
+  const TablesCase& c = GetParam();
+  StartRows start = start_rows();
+  start.contexts = start.vector_state = start.context_state = [](RowId row, float* values) {
+    values[0] = float(row % 97);
+    return true;
+  };
+  std::mutex mutex;
+  std::vector<int> holders(std::size_t(c.rows()), 0);
+
+  run_on_ranks(c.ranks, [&](Comm& comm) {
+    RankTables r(c, graph_, comm);
+    r.tables->start_from(start);
+    for (const TablesPart& part : r.tables->parts())
+      for (const NamedTable& table : part.tables)
+        kernels::with_type(table.rows.type, [&](auto type) {
+          for (Offset i = 0; i < table.rows.count; ++i) {
+            const RowId row = part.rows[i];
+            const auto* const values = static_cast<const decltype(type)*>(table.rows.row(i));
+            const std::lock_guard lock(mutex);
+            holders.at(row) += table.name == kVectors;
+            if (table.name != kVectors) {
+              ASSERT_EQ(float(values[0]), float(row % 97)) << table.name << ", row " << row;
+            } else if (has_value(row)) {
+              ASSERT_EQ(float(values[3]), float(kernels::nearest<decltype(type)>(value_at(row, 3)))) << "row " << row;
+            }
+          }
+        });
+  });
+  EXPECT_EQ(holders, std::vector<int>(holders.size(), 1));
 }
 
 TEST_P(StartedTables, NeverMoveFrozenRowsAndMoveAllElse) {

@@ -198,7 +198,7 @@ TEST(TablesOfRanks, TellEveryoneEveryRanksReport) {
 
   run_on_ranks(3, [&](Comm& comm) {
     RankTables r({3}, graph, comm);
-    const auto reports = r.tables->fetch(*r.step, {100 + comm.rank(), 0.5 * comm.rank(), comm.rank() == 1, {}});
+    const auto reports = r.tables->fetch(*r.step, {100 + comm.rank(), 0.5 * comm.rank(), comm.rank() == 1, false, {}});
 
     ASSERT_EQ(reports.size(), 3u);
     for (int from = 0; from < 3; ++from) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 
 #include "kernels/half.hpp"
 
@@ -92,14 +93,23 @@ struct CheckpointWriter::Copy {
         kernels::StoredRows& rows = table.rows;
         const Offset hot_bytes = rows.hot_rows * rows.stride * kernels::bytes_of(rows.type);
         Buffer<char>& copy = memory.emplace_back(ledger, bytes_of(rows), "checkpoint: copy of rows");
-        copy_bytes(copy.data(), rows.hot, hot_bytes, exec);
-        copy_bytes(copy.data() + hot_bytes, rows.cold, bytes_of(rows) - hot_bytes, exec);
+        copy_home(copy.data(), rows.hot, hot_bytes, exec);
+        copy_home(copy.data() + hot_bytes, rows.cold, bytes_of(rows) - hot_bytes, exec);
         rows.hot = copy.data(), rows.cold = nullptr, rows.hot_rows = rows.count;
       }
     for (Offset i = 0; i < finished.count; ++i)
       finished_values.insert(finished_values.end(), finished.row(i), finished.row(i) + finished.dim);
     if (finished.count > 0) finished = {finished_values.data(), finished.count, finished.dim, finished.dim};
     gs::wait(exec);
+  }
+
+ private:
+  /// On the CPU by all threads: training waits for it.
+  static void copy_home(char* to, const void* from, Offset bytes, const Exec& exec) {
+    if (exec.device.is_cuda()) return copy_bytes(to, from, bytes, exec);
+    parallel_for(exec.threads, bytes, kBlockBytes, [&](Offset first, Offset last, int) {
+      std::memcpy(to + first, static_cast<const char*>(from) + first, std::size_t(last - first));
+    });
   }
 };
 
