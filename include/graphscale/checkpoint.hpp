@@ -73,9 +73,8 @@ void export_embeddings(const Embeddings& embeddings, ExportFormat format, const 
 // RUN/checkpoints/step-000001200/ holds every row that a run needs to go on, in shards as ranks held them:
 //
 //   shard-0003.rows.npy     uint32 [rows]            which rows of the tables they are, ascending
-//   shard-0003.TABLE.npy    float32 [rows, columns]  centres, contexts (or embeddings, of a model of one table), and
-//   with
-//                                                    an optimizer that has state TABLE_state
+//   shard-0003.TABLE.npy    float32 [rows, columns]  vectors; of two tables contexts; of an optimizer that has state
+//                                                    vector_state, context_state
 //   finished.npy            float32 [nodes, dim]     of a run in parts: columns that are learnt
 //   config.json, names.txt, relations.txt            as in the run's folder
 //   manifest.json           where the run stands, and every file's bytes and XXH3; written last
@@ -116,6 +115,12 @@ struct RunState {
   Offset rows() const { return dense_rows + nodes; }
 };
 
+/// A file of a checkpoint: a plain name, its bytes and their XXH3.
+struct FileSum {
+  std::string name, hash;
+  Offset bytes = 0;
+};
+
 /// A checkpoint on disk.
 class Checkpoint {
  public:
@@ -144,18 +149,12 @@ class Checkpoint {
     Span<const RowId> rows;
     std::map<std::string, NpyArray> tables;
   };
-  struct Listed {
-    std::string name, hash;
-    Offset bytes = 0;
-  };
-  StartRows::Values values_of(const std::string& table) const;
   void open_shard(const std::string& name, const std::vector<std::string>& tables);
   void place_rows();
-  NpyArray open_array(const std::string& name) const;
 
   fs::path folder_;
   RunState state_;
-  std::vector<Listed> files_;
+  std::vector<FileSum> files_;
   std::vector<NpyArray> row_arrays_;
   std::vector<Shard> shards_;
   std::vector<std::pair<std::uint32_t, RowId>> places_;  // [rows]: shard, and row of the shard

@@ -53,7 +53,7 @@ std::unique_ptr<Checkpoint> newest_sound(const fs::path& run, int threads) {
 
 Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
   const Manifest manifest = read_manifest(folder / kManifest);
-  state_ = manifest.state;
+  state_ = manifest.state, files_ = manifest.files;
   for (const FileSum& file : manifest.files) {
     std::error_code error;
     const fs::path path = folder / file.name;
@@ -62,10 +62,9 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
     const auto bytes = fs::file_size(path, error);
     if (error) fail(path, "its size cannot be read: ", error.message());
     if (Offset(bytes) != file.bytes) fail(path, "has ", bytes, " bytes, ", kManifest, " says ", file.bytes);
-    files_.push_back({file.name, file.hash, file.bytes});
   }
   const auto require_listed = [&](const std::string& name) {
-    const auto is_it = [&](const Listed& file) { return file.name == name; };
+    const auto is_it = [&](const FileSum& file) { return file.name == name; };
     if (std::none_of(files_.begin(), files_.end(), is_it)) fail(folder / kManifest, "lists no ", name);
     return folder / name;
   };
@@ -118,7 +117,7 @@ void Checkpoint::verify(int threads) const {
   std::string damaged;
   parallel_for(threads, Offset(files_.size()), 1, [&](Offset first, Offset last, int) {
     for (Offset i = first; i < last; ++i) {
-      const Listed& file = files_[std::size_t(i)];
+      const FileSum& file = files_[std::size_t(i)];
       if (sum_of(folder_ / file.name).hash == file.hash) continue;
       const std::lock_guard lock(mutex);
       if (damaged.empty() || file.name < damaged) damaged = file.name;

@@ -8,11 +8,6 @@ namespace gs {
 inline constexpr const char *kManifest = "manifest.json", *kNamesFile = "names.txt", *kRelationsFile = "relations.txt",
                             *kFinished = "finished.npy";
 
-/// A file of a checkpoint: a plain name, its size and its XXH3.
-struct FileSum {
-  std::string name, hash;
-  Offset bytes = 0;
-};
 FileSum sum_of(const fs::path& file);  ///< reads it; throws input
 
 struct ShardEntry {
