@@ -223,7 +223,8 @@ TEST_F(FullDisk, IsForeseenBeforeTraining) {
   const bool made = fs::exists(mounted / "r");
   ::umount(mounted.c_str());
 
-  EXPECT_SAYS(what, "about 803.1 KiB of embeddings and 3 checkpoints of 1.6 MiB will be written and 256.0 KiB are free");
+  EXPECT_SAYS(what,
+              "about 803.1 KiB of embeddings and 3 checkpoints of 1.6 MiB will be written and 256.0 KiB are free");
   EXPECT_FALSE(made);
 }
 

@@ -218,7 +218,8 @@ TEST_F(Validated, ARunThatDivergesLaterLeavesTheBestAndSaysSo) {
   config.training.warm_up_share = 1, config.training.epochs = 1000, config.training.curvature_limit = 0;
   config.eval.every = 0.001;
 
-  const std::string what = sentence_of(Fault::internal, [&] { train(graph_, "store", config, run_, Existing::refuse); });
+  const std::string what =
+      sentence_of(Fault::internal, [&] { train(graph_, "store", config, run_, Existing::refuse); });
 
   EXPECT_SAYS(what, "diverged");
   EXPECT_SAYS(what, "beside the best embeddings, of epoch");

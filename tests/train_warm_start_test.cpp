@@ -178,7 +178,8 @@ TEST_F(WarmStarted, WhatCannotBeStartedFromIsRefusedBeforeAnythingIsMade) {
   const Graph graph = graph_of("ring", kRing);
   train_into("old", graph, config());
   const auto refusal = [&](const Graph& of, const Config& config) {
-    const std::string what = sentence_of(Fault::input, [&] { train(of, "store", config, folder_ / "run", Existing::refuse); });
+    const std::string what =
+        sentence_of(Fault::input, [&] { train(of, "store", config, folder_ / "run", Existing::refuse); });
     EXPECT_FALSE(fs::exists(folder_ / "run"));
     return what;
   };

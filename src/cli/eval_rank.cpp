@@ -147,7 +147,8 @@ void add_rank(CLI::App& eval, Common& common) {
   command.add_flag("--directed", arguments->files.directed,
                    "of links: a true line says nothing of its reverse; default: as the store, else undirected");
   command
-      .add_option("--row-names", arguments->names, "of links: names, one line a row; default: names.txt beside the array")
+      .add_option("--row-names", arguments->names,
+                  "of links: names, one line a row; default: names.txt beside the array")
       ->option_text("FILE");
   command.add_option("--device", arguments->device, "auto | cpu | cuda | cuda:N [auto]")->option_text("NAME");
   command.add_flag("--json", arguments->json, "print one JSON object");

@@ -155,10 +155,10 @@ void add_query(CLI::App& app, Common& common) {
   CLI::Option* self =
       command.add_flag("--include-self", arguments->options.include_self, "let a node be among its own neighbours");
   command.add_flag("--json", arguments->json, "print one JSON object");
-  CLI::Option* names =
-      command
-          .add_option("--row-names", arguments->names_file, "names, one line a row; default: names.txt beside the array")
-          ->option_text("FILE");
+  CLI::Option* names = command
+                           .add_option("--row-names", arguments->names_file,
+                                       "names, one line a row; default: names.txt beside the array")
+                           ->option_text("FILE");
   CLI::Option* relation =
       command.add_option("--relation", arguments->relation, "ask a knowledge graph's model, with --head or --tail")
           ->excludes(nodes, metric, self, names)
