@@ -22,17 +22,32 @@ GS_DEV float norm_shortening(float limit, float squared) {
   return limit > 0 && squared > limit * limit ? limit / sqrtf(squared) : 1.0f;
 }
 
+/// UpdateTotals of a group of rows, in few registers.
+struct GroupTotals {
+  double squared_gradient = 0;
+  float gradient_norms = 0, largest_squared = 0;
+  std::uint32_t rows = 0, clipped = 0;
+};
+
 #if defined(__CUDACC__)
-GS_DEV void add_to(UpdateTotals& totals, const UpdateTotals& sums) {
+GS_DEV void add_to(UpdateTotals& totals, const GroupTotals& sums) {
   atomicAdd(&totals.squared_gradient, sums.squared_gradient);
   atomicAdd(reinterpret_cast<unsigned long long*>(&totals.rows), static_cast<unsigned long long>(sums.rows));
   atomicAdd(reinterpret_cast<unsigned long long*>(&totals.clipped), static_cast<unsigned long long>(sums.clipped));
+  atomicAdd(&totals.gradient_norms, double(sums.gradient_norms));
+  atomicMax(reinterpret_cast<unsigned long long*>(&totals.largest_norm),  // doubles >= 0 are ordered as their bits
+            static_cast<unsigned long long>(__double_as_longlong(sqrt(double(sums.largest_squared)))));
 }
 #else
-GS_DEV void add_to(UpdateTotals& totals, const UpdateTotals& sums) {
+GS_DEV void add_to(UpdateTotals& totals, const GroupTotals& sums) {
   std::atomic_ref(totals.squared_gradient).fetch_add(sums.squared_gradient, std::memory_order_relaxed);
   std::atomic_ref(totals.rows).fetch_add(sums.rows, std::memory_order_relaxed);
   std::atomic_ref(totals.clipped).fetch_add(sums.clipped, std::memory_order_relaxed);
+  std::atomic_ref(totals.gradient_norms).fetch_add(double(sums.gradient_norms), std::memory_order_relaxed);
+  const double norm = std::sqrt(double(sums.largest_squared));
+  std::atomic_ref largest(totals.largest_norm);
+  for (double seen = largest.load(); seen < norm && !largest.compare_exchange_weak(seen, norm);) {
+  }
 }
 #endif
 
@@ -50,7 +65,7 @@ struct UpdateRows {
   GS_DEV void operator()(const Team& team, Offset index, Offset) const {
     const Lanes lanes(team);
     const RowGroup group = lanes.group(index, local_rows.size);
-    UpdateTotals sums;
+    GroupTotals sums;
     for (Offset i = group.first; i < group.last; i += group.step) {
       if (i + kAhead < local_rows.size) ask_for_row(local_rows[i + kAhead]);
       update(lanes, i, sums);
@@ -64,7 +79,7 @@ struct UpdateRows {
     if (state.dim > 0) ask_for(state.row(local), state.dim * 4);
   }
 
-  GS_DEV void update(const Lanes& lanes, Offset i, UpdateTotals& sums) const {
+  GS_DEV void update(const Lanes& lanes, Offset i, GroupTotals& sums) const {
     const RowId local = local_rows[i];
     const float* const gradient = gradients.row(i);
     T* const row = static_cast<T*>(table.row(local));
@@ -82,6 +97,8 @@ struct UpdateRows {
     const float bound = norm_shortening(rule.max_row_step, step.squared);
     subtract(lanes, step.values, step.scale * bound, row, local);
     sums.squared_gradient += double(squared);
+    sums.gradient_norms += sqrtf(squared);
+    sums.largest_squared = fmaxf(sums.largest_squared, squared);
     sums.rows += 1;
     sums.clipped += clip < 1 || bound < 1;
   }

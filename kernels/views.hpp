@@ -407,7 +407,15 @@ GS_HD constexpr int state_columns(Optimizer optimizer, int dim) {
 /// Sums over the rows updated.
 struct UpdateTotals {
   double squared_gradient = 0;
-  std::uint64_t rows = 0, clipped = 0;  ///< clipped: by clip_gradient or max_row_step
+  std::uint64_t rows = 0, clipped = 0;          ///< clipped: by clip_gradient or max_row_step
+  double gradient_norms = 0, largest_norm = 0;  ///< the sum of the rows' L2 norms, and the largest
+
+  UpdateTotals& operator+=(const UpdateTotals& other) {
+    squared_gradient += other.squared_gradient, rows += other.rows, clipped += other.clipped;
+    gradient_norms += other.gradient_norms;
+    if (other.largest_norm > largest_norm) largest_norm = other.largest_norm;
+    return *this;
+  }
 };
 
 }  // namespace gs::kernels

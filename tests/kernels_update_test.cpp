@@ -43,7 +43,8 @@ struct Twin {
   void update(std::size_t row, const float* given, double curvature) {
     std::vector<double> gradient(given, given + dim);
     if (norm(gradient) == 0 && curvature == 0) return;
-    totals.squared_gradient += norm(gradient) * norm(gradient);
+    totals.squared_gradient += norm(gradient) * norm(gradient), totals.gradient_norms += norm(gradient);
+    totals.largest_norm = std::max(totals.largest_norm, norm(gradient));
     totals.rows += 1;
     bool clipped = bound(gradient, rule.clip_gradient);
     const double reach = rule.learning_rate * curvature;
@@ -167,6 +168,8 @@ class Update : public OnBackends {
         if (type != RowType::fp32) twin.table[i] = got[i];
       }
       ASSERT_NEAR(totals.squared_gradient, twin.totals.squared_gradient, 1e-5 * twin.totals.squared_gradient);
+      ASSERT_NEAR(totals.gradient_norms, twin.totals.gradient_norms, 1e-5 * twin.totals.gradient_norms);
+      ASSERT_NEAR(totals.largest_norm, twin.totals.largest_norm, 1e-5 * twin.totals.largest_norm);
       ASSERT_EQ(totals.rows, twin.totals.rows);
       ASSERT_EQ(totals.clipped, twin.totals.clipped);
     }

@@ -112,6 +112,7 @@ struct MetricsConfig {
   int log_steps = 100;
   int metrics_port = 0;
   std::string metrics_address = "127.0.0.1";
+  int flat_epochs = 3;
 };
 
 struct Config {
@@ -349,6 +350,8 @@ void each_option(C& c, Visit&& visit) {
         "where rank 0 answers GET /metrics with the run's metrics as Prometheus text; 0: it does not listen"));
   visit("metrics.metrics_address", c.metrics.metrics_address, Option::text({},
         "the address that it listens at; 0.0.0.0: every network of the machine"));
+  visit("metrics.flat_epochs", c.metrics.flat_epochs, Option::number(0, 1e9, "epochs",
+        "warn once the mean loss has changed by less than 0.1 % in each of so many epochs; 0: never"));
   // clang-format on
 }
 

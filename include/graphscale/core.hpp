@@ -172,6 +172,12 @@ std::string describe(Device device);
 /// of a GPU what is free.
 Offset available_bytes(Device device);
 
+Offset resident_bytes();    ///< of this process, in memory now
+Offset host_limit_bytes();  ///< what this process may hold at most: of the machine's memory and the cgroup's the less
+
+/// Where a GPU sits, as "0000:3b:00.0"; empty on the CPU.
+std::string pci_address(Device device);
+
 /// Who holds how much of one kind of memory, by purpose. Safe from any thread.
 class MemoryLedger {
  public:

@@ -124,6 +124,8 @@ std::unique_ptr<Comm> open_tcp(const World& world, double timeout_s);
 /// MPI_COMM_WORLD; initialises MPI, and finalises it when the last one is gone. Throws usage without MPI in this build.
 std::unique_ptr<Comm> open_mpi(double timeout_s);
 
+bool is_loopback(const std::string& address);  ///< "localhost", "127.x.y.z", "::1"; looks nothing up
+
 bool has_mpi();   ///< in this build
 bool has_nccl();  ///< in this build, with its library on this machine
 

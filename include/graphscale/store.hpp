@@ -354,7 +354,8 @@ class ShardedTables {
     told_ = counters_;
     return untold;
   }
-  const kernels::UpdateTotals& updates() const { return updates_; }  ///< since the start
+  const kernels::UpdateTotals& updates() const { return updates_; }             ///< since the start
+  kernels::UpdateTotals take_updates() { return std::exchange(untaken_, {}); }  ///< since the last call
 
  private:
   void make_room(StepRows& step);
@@ -400,7 +401,7 @@ class ShardedTables {
   Buffer<kernels::UpdateTotals> totals_;
   Offset pushes_ = 0;
   StoreCounters counters_, told_;
-  kernels::UpdateTotals updates_;
+  kernels::UpdateTotals updates_, untaken_;
 };
 
 }  // namespace gs

@@ -17,6 +17,27 @@ struct TrainSummary : RunTotals {
   std::string checkpoint_error;  ///< why the last checkpoint could not be written, or empty
 };
 
+/// Seconds that a stage of training worked, and waited for another stage.
+struct StageTime {
+  const char* name = "";
+  double busy_s = 0, waiting_s = 0;
+};
+
+/// What a training has seen of its own work since it was asked last; of exchanged training this rank's.
+struct Measures {
+  static constexpr std::size_t kLatest = 1024;
+
+  std::vector<StageTime> stages;
+  Offset batches = 0, units = 0;        ///< that were looked at: of exchanged training all, in place one
+  Offset nodes = 0, distinct_rows = 0;  ///< of those; distinct in a batch, its negatives among them
+  std::vector<double> fetch_s;          ///< of the latest fetches, kLatest at most; of exchanged training
+  Offset fetches = 0;                   ///< of them all
+  double fetching_s = 0, longest_fetch_s = 0;
+  kernels::UpdateTotals updates;  ///< of exchanged training: of the rows that this rank owns or has replicas of
+  std::map<std::string, Offset> device_bytes, host_bytes;  ///< held now, by purpose
+  Device device;
+};
+
 /// A run under way, a step at a time: what progress and metrics look at.
 class Training {
  public:
@@ -57,6 +78,8 @@ class Training {
   const Config& config() const { return config_; }
   double epochs_done() const { return double(walks_done_) / double(walks_per_epoch_); }
   virtual Offset peak_bytes() const = 0;  ///< of the device's memory held at once
+  virtual Measures take_measures() = 0;
+  Offset graph_arcs() const { return graph_arcs_; }
 
  protected:
   /// Refuses what needs no memory to be refused: input for a graph without an arc, usage for deterministic on a GPU and
@@ -77,6 +100,7 @@ class Training {
   void check_loss(const Step& step, const std::function<std::string()>& first_bad_value) const;
 
   Config config_;
+  Offset graph_arcs_;
   Offset walks_per_epoch_ = 0, walks_total_ = 0, walks_done_ = 0, steps_done_ = 0;
   Offset step_walks_ = 1;  ///< at most; the last step of an epoch may have fewer
   int epoch_ = 0;
@@ -100,6 +124,8 @@ class Trainer : public Training {
   const Plan& plan() const { return plan_; }
   const MemoryLedger& ledger() const { return *ledger_; }
   Offset peak_bytes() const override { return ledger_->peak_bytes(); }
+  /// Units, nodes and rows are of the first step since the last call, unless looking would take 0.5 % of the time.
+  Measures take_measures() override;
 
   /// The table [relations + n, dim] in host memory: itself on the CPU, else copied into `copy`. Relations come first.
   Rows<const float> table(std::vector<float>& copy) const;
@@ -107,6 +133,7 @@ class Trainer : public Training {
 
  private:
   std::string first_bad_value() const;
+  void look_at(Offset units, Span<const RowId> nodes, Span<const RowId> negatives);
 
   void train(const kernels::WalkBatch& units, Span<const RowId> nodes, Span<const RowId> negatives,
              double learning_rate);
@@ -126,12 +153,12 @@ class Trainer : public Training {
   Buffer<kernels::TileResult> results_;
   Buffer<kernels::TrainTotals> totals_;
   kernels::TrainTotals seen_;
-};
 
-/// Seconds that a stage of exchanged training worked, and waited for another stage.
-struct StageTime {
-  const char* name = "";
-  double busy_s = 0, waiting_s = 0;
+  Measures measures_;
+  bool looks_ = true;                 // at the next step's nodes
+  double looked_s_ = 0, look_s_ = 0;  // when, and what it took
+  double sample_share_ = 0;           // of a step's time
+  std::vector<std::uint32_t> met_;    // a bit a row
 };
 
 /// One rank of exchanged training: a pipeline of sample and deduplicate, fetch, compute, push and update, each on the
@@ -151,6 +178,7 @@ class RankTrainer : public Training {
   /// This rank's next walks. Pairs, loss and counters are all ranks', as far as they were reported since the last call.
   Step step() override;
   Offset peak_bytes() const override { return ledger_.peak_bytes(); }
+  Measures take_measures() override;
 
   void ask_to_pause() override { asked_to_pause_ = true; }
   std::vector<TablesPart> parts() const override { return tables_->parts(); }
@@ -177,6 +205,7 @@ class RankTrainer : public Training {
   void make_negatives(const Csr& graph);
   void sample(Slot& slot, const Exec& exec);
   void compute(Slot& slot);
+  void note_fetch(double seconds);
   std::string first_bad_value(const Slot& slot) const;
 
   Comm& comm_;
@@ -198,6 +227,10 @@ class RankTrainer : public Training {
   std::unique_ptr<Pipeline> pipeline_;
   std::atomic<bool> asked_to_pause_ = false;
   double seconds_ = 0;
+
+  std::mutex measures_mutex_;
+  Measures measures_;
+  std::vector<StageTime> told_stages_;
 };
 
 /// What becomes of an earlier run in the same folder.

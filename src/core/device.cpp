@@ -122,6 +122,12 @@ Offset cuda_available_bytes(int device) {
   return Offset(free);
 }
 
+std::string pci_address(Device device) {
+  char address[32] = "";
+  if (device.is_cuda()) check(cudaDeviceGetPCIBusId(address, sizeof address, device.index), "cudaDeviceGetPCIBusId");
+  return address;
+}
+
 void* cuda_allocate(int device, Offset bytes) {
   void* memory = nullptr;
   check(cudaSetDevice(device), "cudaSetDevice");
@@ -200,6 +206,7 @@ constexpr const char* kNoCuda = "this build has no CUDA (rebuild with -DGS_CUDA=
 
 std::string cuda_obstacle(int) { return kNoCuda; }
 std::string cuda_description(int) { throw Error(Fault::device, kNoCuda); }
+std::string pci_address(Device) { return ""; }
 Offset cuda_available_bytes(int) { throw Error(Fault::device, kNoCuda); }
 void* cuda_allocate(int, Offset) { throw Error(Fault::device, kNoCuda); }
 void cuda_release(void*) noexcept {}

@@ -38,13 +38,22 @@ Offset available_memory() {
   return kib < 0 ? kUnlimited : kib * 1024;
 }
 
+Offset pages_of_process(int column) {
+  std::ifstream in("/proc/self/statm");
+  Offset pages = 0;
+  for (int i = 0; i <= column; ++i) in >> pages;
+  return pages;
+}
+
 Offset address_space_left() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
-  std::ifstream in("/proc/self/statm");
-  Offset pages = 0;
-  in >> pages;
-  return std::max<Offset>(0, Offset(limit.rlim_cur) - pages * sysconf(_SC_PAGESIZE));
+  return std::max<Offset>(0, Offset(limit.rlim_cur) - pages_of_process(0) * sysconf(_SC_PAGESIZE));
+}
+
+Offset cgroup_limit() {
+  const Offset limit = number_in("/sys/fs/cgroup/memory.max");
+  return limit != kUnlimited ? limit : number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes");
 }
 
 /// What a cgroup still grants. Cached file pages that nobody uses count as taken, but are dropped when memory is asked
@@ -87,6 +96,13 @@ void release_host(void* memory, Offset bytes) noexcept {
 Offset available_bytes(Device device) {
   if (device.is_cuda()) return cuda_available_bytes(device.index);
   return std::min({available_memory(), cgroup_left(), address_space_left()});
+}
+
+Offset resident_bytes() { return pages_of_process(1) * sysconf(_SC_PAGESIZE); }
+
+Offset host_limit_bytes() {
+  const Offset kib = number_of("/proc/meminfo", "MemTotal:", -1);
+  return std::min(kib < 0 ? kUnlimited : kib * 1024, cgroup_limit());
 }
 
 void* MemoryLedger::allocate(Offset bytes, const std::string& purpose) {

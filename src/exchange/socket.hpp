@@ -1,7 +1,7 @@
 // TCP sockets: owned, never blocking, closed on exec; what waits does so with patience.
 #pragma once
 
-#include "graphscale/core.hpp"
+#include "graphscale/exchange.hpp"
 
 #include "src/exchange/patience.hpp"
 
@@ -28,8 +28,6 @@ struct Endpoint {
   int port = 0;
 };
 std::string to_string(const Endpoint& endpoint);
-
-bool is_loopback(const std::string& address);  ///< "localhost", "127.x.y.z", "::1"; looks nothing up
 
 /// Listens on the loopback device where `address` names it, else on all devices of the family that `address` has.
 /// port 0: any. Throws usage: the port is taken or not ours to take.

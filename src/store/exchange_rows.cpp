@@ -318,8 +318,7 @@ void ShardedTables::step_rows(const ShardTable& table, Span<const RowId> rows, R
   kernels::UpdateTotals totals;
   copy_bytes(&totals, totals_.data(), sizeof totals, exec_);
   wait(exec_);
-  updates_.squared_gradient += totals.squared_gradient, updates_.rows += totals.rows;
-  updates_.clipped += totals.clipped;
+  updates_ += totals, untaken_ += totals;
 }
 
 /// The head's sums go from rank to rank, each of which adds its own: one order of adding for any number of ranks.

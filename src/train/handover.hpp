@@ -20,12 +20,13 @@ class Handover {
     came_.notify_one();
   }
 
-  /// The next item, waited for; none where the queue was closed. waiting_s: adds the time waited.
+  /// The next item, waited for; none where the queue was closed. waiting_s: adds the time waited, for
+  /// others to read meanwhile.
   bool pop(T& item, double& waiting_s) {
     const double start_s = now_s();
     std::unique_lock lock(mutex_);
     came_.wait(lock, [&] { return closed_ || !items_.empty(); });
-    waiting_s += now_s() - start_s;
+    std::atomic_ref(waiting_s).fetch_add(now_s() - start_s);
     if (closed_) return false;
     item = items_.front();
     items_.pop_front();

@@ -4,18 +4,21 @@
 #include <fstream>
 
 #include "graphscale/eval.hpp"
-#include "graphscale/train.hpp"
+
+#include "src/train/monitor.hpp"
 
 namespace gs {
 
 class MetricsFile {
  public:
   /// Begins anew, or goes on behind a line that says where the run was resumed. Throws output.
-  explicit MetricsFile(const fs::path& path, const RunState* resumed = nullptr);
+  MetricsFile(const fs::path& path, Monitor& monitor, const RunState* resumed = nullptr);
+
+  void note(const Training& training, const Training::Step& step) { monitor_.note(training, step); }
 
   /// A line for what was trained since the last one. A line that cannot be written costs no training: it is warned of,
   /// and is the last.
-  void write(const Training& training, const Training::Step& since, double seconds, double elapsed_s);
+  void write(Training& training, const Training::Step& since, double seconds, double elapsed_s);
 
   void write_checkpoint(const CheckpointWriter::Result& result);
 
@@ -31,6 +34,7 @@ class MetricsFile {
   void write_line(const std::string& line);
 
   fs::path path_;
+  Monitor& monitor_;
   std::ofstream out_;
 };
 

@@ -27,7 +27,7 @@ enum Stage { kSample, kFetch, kCompute, kPush };
 class Busy {
  public:
   explicit Busy(StageTime& stage) : stage_(stage), range_(stage.name), start_s_(now_s()) {}
-  ~Busy() { stage_.busy_s += now_s() - start_s_; }
+  ~Busy() { std::atomic_ref(stage_.busy_s).fetch_add(now_s() - start_s_); }
   Busy(const Busy&) = delete;
   Busy& operator=(const Busy&) = delete;
 
@@ -165,7 +165,9 @@ class RankTrainer::Pipeline {
     mine.pause = trainer_.asked_to_pause_.exchange(false);
     {
       const Busy busy(trainer_.stages_[kFetch]);
+      const double start_s = now_s();
       take_in(trainer_.tables_->fetch(*slot->rows, mine), step);
+      trainer_.note_fetch(now_s() - start_s);
     }
     fetched_.push(slot);
     return true;
@@ -190,6 +192,8 @@ class RankTrainer::Pipeline {
       const kernels::UpdateRule rule = update_rule(trainer_.config_.training, slot->walks.share, slot->step);
       trainer_.tables_->push(*slot->rows, rule);
       if (slot->step + 1 == steps_) trainer_.tables_->update_head(rule);
+      const std::lock_guard lock(trainer_.measures_mutex_);
+      trainer_.measures_.updates += trainer_.tables_->take_updates();
     }
     free_.push(slot);
     return true;
@@ -237,6 +241,7 @@ RankTrainer::RankTrainer(const Csr& graph, const Config& config, Comm& comm, Dev
       writer_(with(device, config.training.deterministic ? 1 : threads, compute_stream_, ledger_)),
       placement_(Placement::make(config, graph, comm)),
       stages_{{"sample"}, {"fetch"}, {"compute"}, {"push"}} {
+  told_stages_ = stages_;
   shape_.both_ways = !graph.directed;
   const int rank = comm.rank();
   plan_ = plan_rank(config, size_of(graph), placement_.part_of(rank, graph), device, available_bytes(device));
@@ -313,6 +318,40 @@ void RankTrainer::sample(Slot& slot, const Exec& exec) {
                                       shape_.shared_negatives, tiles.negatives(), exec);
   tiles.deduplicate(tables_->owners(), RowId(tables_->head_rows()), slot.share.slice_ends, exec);
   wait(exec);
+  if (batch.count == 0) return;
+  const std::lock_guard lock(measures_mutex_);
+  ++measures_.batches, measures_.units += batch.count, measures_.distinct_rows += tiles.slots();
+  for (const Batch::Group& group : tiles.groups()) measures_.nodes += group.node_positions;
+}
+
+void RankTrainer::note_fetch(double seconds) {
+  const std::lock_guard lock(measures_mutex_);
+  std::vector<double>& latest = measures_.fetch_s;
+  if (latest.size() < Measures::kLatest) {
+    latest.push_back(seconds);
+  } else {
+    latest[std::size_t(measures_.fetches) % Measures::kLatest] = seconds;
+  }
+  ++measures_.fetches, measures_.fetching_s += seconds;
+  measures_.longest_fetch_s = std::max(measures_.longest_fetch_s, seconds);
+}
+
+Measures RankTrainer::take_measures() {
+  Measures measures;
+  {
+    const std::lock_guard lock(measures_mutex_);
+    measures = std::exchange(measures_, {});
+  }
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    StageTime& told = told_stages_[i];
+    const StageTime now{told.name, std::atomic_ref(stages_[i].busy_s).load(),
+                        std::atomic_ref(stages_[i].waiting_s).load()};
+    measures.stages.push_back({now.name, now.busy_s - told.busy_s, now.waiting_s - told.waiting_s});
+    told = now;
+  }
+  measures.device_bytes = ledger_.held(), measures.host_bytes = host_ledger_.held();
+  measures.device = compute_.device;
+  return measures;
 }
 
 void RankTrainer::compute(Slot& slot) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "src/train/hubs.hpp"
+
 namespace gs {
 namespace {
 
@@ -49,6 +51,7 @@ Error with_folder(const Error& error, const fs::path& run, const Config& config,
 
 TrainSummary with_record(const Config& config, const fs::path& run, const RunState* resumed,
                          const std::function<void(MetricsFile&, TrainSummary&)>& body) {
+  Monitor monitor(config);
   make_run_folder(run);
   TrainSummary summary;
   if (resumed) {
@@ -59,7 +62,7 @@ TrainSummary with_record(const Config& config, const fs::path& run, const RunSta
     if (failure)
       throw Error(Fault::output, cat(checkpoints_of(run).string(), ": cannot be removed: ", failure.message()));
   }
-  MetricsFile metrics(run / kMetricsFile, resumed);
+  MetricsFile metrics(run / kMetricsFile, monitor, resumed);
   write_text(run / kConfigFile, to_json(config));
   try {
     body(metrics, summary);
@@ -92,6 +95,7 @@ void run_steps(Training& training, const Config& config, MetricsFile& metrics, b
     summary.steps = steps_before + training.steps_done(), summary.walks = walks_before + training.walks_done();
     summary.seconds = seconds_before + now_s() - start_s;
     add(since, step);
+    metrics.note(training, step);
     if (training.walks_done() * 10 > walks_of_run * 9) add(tail, step);
     const double spent_s = std::max(now_s() - since_s, 1e-9);
     progress.advance(step.walks, cat(note_of(since, spent_s), judged.empty() ? "" : ", ", judged));
@@ -116,6 +120,7 @@ void run_steps(Training& training, const Config& config, MetricsFile& metrics, b
 
 void check_place(const Graph& graph, const Config& config, const fs::path& run, Existing existing) {
   check_run_folder(run, existing);
+  check_metrics_port(config.metrics);
   check_space(run, graph.csr(), config);
 }
 
@@ -145,6 +150,7 @@ void log_graph(const Graph& graph, const std::string& graph_path, const Config& 
   log_info(cat("graph: ", graph_path, " ", graph.info().id, ", ", with_commas(graph.csr().num_nodes()), " nodes, ",
                with_commas(graph.csr().num_arcs()), " arcs",
                graph.csr().relations.empty() ? "" : cat(" of ", with_commas(graph.csr().num_relations), " relations")));
+  log_hubs(graph);
   if (const Offset untrained = count_untrained(graph.csr(), config.sampler.weighted))
     log_info(cat("nodes never trained: ", with_commas(untrained), " (no edge",
                  graph.csr().weights.empty() ? "" : " of a weight above 0", "); their vectors stay as drawn"));

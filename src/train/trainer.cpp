@@ -25,7 +25,8 @@ std::unique_ptr<MemoryLedger> open_ledger(const Plan& plan) {
 
 }  // namespace
 
-Training::Training(const Csr& graph, const Config& config, Device device) : config_(config) {
+Training::Training(const Csr& graph, const Config& config, Device device)
+    : config_(config), graph_arcs_(graph.num_arcs()) {
   if (config.training.deterministic && device.is_cuda())
     throw Error(Fault::usage, "training.deterministic needs device cpu: blocks of a GPU add in no fixed order");
   if (graph.num_arcs() == 0) throw Error(Fault::input, "the graph has no edges: there is nothing to walk");
@@ -121,6 +122,7 @@ Trainer::Trainer(const Csr& graph, const Config& config, Device device, int thre
   negatives_ = {*ledger_, tiles * shape_.shared_negatives, "step: negatives"};
   results_ = {*ledger_, tiles, "step: results"};
   totals_ = {*ledger_, 1, "step: totals"};
+  measures_.stages = {{"sample"}, {"step"}};
 }
 
 Trainer::Step Trainer::step() {
@@ -138,12 +140,15 @@ Trainer::Step Trainer::step() {
   const Span<RowId> nodes = nodes_.span().subspan(0, step.walks * shape_.walk_length);
   const Span<RowId> negatives = negatives_.span().subspan(0, tiles * shape_.shared_negatives);
   const Span<kernels::TileResult> results = results_.span().subspan(0, tiles);
+  const double start_s = now_s();
   {
     const StageRange range("sample");
     sampler_->make(walks, nodes, exec_);
     ops.draw_negatives(negative_table_->view(nodes), walks, shape_.tiles_per_walk, shape_.shared_negatives, negatives,
                        exec_);
+    if (looks_) wait(exec_);
   }
+  const double sampled_s = now_s();
   kernels::TrainTotals totals;
   {
     const StageRange range("step");
@@ -152,6 +157,11 @@ Trainer::Step Trainer::step() {
     copy_bytes(&totals, totals_.data(), sizeof totals, exec_);
     wait(exec_);
   }
+  const double spent_s = now_s() - start_s;
+  // A GPU samples while the host goes on: it is waited for in the steps that are looked at alone.
+  if (looks_ || !exec_.device.is_cuda()) sample_share_ = (sampled_s - start_s) / std::max(spent_s, 1e-9);
+  measures_.stages[0].busy_s += sample_share_ * spent_s, measures_.stages[1].busy_s += (1 - sample_share_) * spent_s;
+  if (std::exchange(looks_, false)) look_at(step.walks, nodes, negatives);
   step.pairs = Offset(totals.pairs - seen_.pairs);
   step.loss = totals.loss - seen_.loss;
   seen_ = totals;
@@ -159,6 +169,41 @@ Trainer::Step Trainer::step() {
   ++steps_done_;
   check_loss(step, [&] { return first_bad_value(); });
   return step;
+}
+
+void Trainer::look_at(Offset units, Span<const RowId> nodes, Span<const RowId> negatives) {
+  looked_s_ = now_s();
+  std::vector<RowId> copy;
+  Span<const RowId> of_nodes = nodes, of_negatives = negatives;
+  if (exec_.device.is_cuda()) {
+    copy.resize(std::size_t(nodes.size + negatives.size));
+    copy_bytes(copy.data(), nodes.data, nodes.size * Offset(sizeof(RowId)), exec_);
+    copy_bytes(copy.data() + nodes.size, negatives.data, negatives.size * Offset(sizeof(RowId)), exec_);
+    wait(exec_);
+    of_nodes = {copy.data(), nodes.size}, of_negatives = {copy.data() + nodes.size, negatives.size};
+  }
+  met_.assign(std::size_t(kernels::bit_words(model_->centres().count)), 0);
+  for (const Span<const RowId> rows : {of_nodes, of_negatives})
+    for (const RowId row : rows) {
+      if (row == kNoRow) continue;
+      std::uint32_t& word = met_[row / 32];
+      const std::uint32_t bit = std::uint32_t{1} << row % 32;
+      measures_.distinct_rows += (word & bit) == 0;
+      word |= bit;
+    }
+  measures_.nodes += nodes.size - std::count(of_nodes.begin(), of_nodes.end(), kNoRow);
+  measures_.units += units, ++measures_.batches;
+  look_s_ = now_s() - looked_s_;
+}
+
+Measures Trainer::take_measures() {
+  constexpr double kLookShare = 0.005;
+  looks_ = now_s() - looked_s_ > look_s_ / kLookShare;
+  Measures measures = std::exchange(measures_, {});
+  measures_.stages = {{"sample"}, {"step"}};
+  measures.device_bytes = ledger_->held(), measures.host_bytes = host_ledger_->held();
+  measures.device = exec_.device;
+  return measures;
 }
 
 void Trainer::train(const kernels::WalkBatch& units, Span<const RowId> nodes, Span<const RowId> negatives,

@@ -60,6 +60,7 @@ class Launched {
     ::waitpid(id_, nullptr, 0);
   }
 
+  pid_t id() const { return id_; }
   void send(int signal) const { ::kill(id_, signal); }
 
   /// Its exit status; -SIGNAL where a signal ended it; nothing, and it is killed, where it goes on after limit_s.
