@@ -54,6 +54,28 @@ TEST_F(GraphCommands, RollbackAndVersionsWorkTogether) {
   EXPECT_EQ(graph("rollback s").status, 3);
 }
 
+TEST_F(GraphCommands, DiffComparesTheCurrentVersionWithItsParentOrTheOnesNamed) {
+  make("one", "a b\nb c\n");
+  make("two", "a b\nb d\n");
+  graph("ingest one --out s");
+  EXPECT_SAYS(graph("diff s").err, "s: version v0001 was made after no other");
+  graph("ingest two --out s");
+
+  const Outcome text = graph("diff s");
+  const auto json = nlohmann::json::parse(graph("diff s v0002 v0001 --json --list 0").out);
+
+  EXPECT_EQ(text.out,
+            "store               s, version v0001 to v0002\n"
+            "nodes               +1 -1 (3 to 3)\n"
+            "arcs                +2 -2 (4 to 4), 0 with another weight\n"
+            "+ node\td\n- node\tc\n+ arc\tb\td\n- arc\tb\tc\n");
+  EXPECT_EQ(json["from"], "v0002");
+  EXPECT_EQ(json["arcs"]["added"], 2);
+  EXPECT_EQ(json["nodes"]["first_added"].size(), 0u);
+  EXPECT_EQ(graph("diff s v0009").status, 3);
+  EXPECT_EQ(graph("diff s --list -1").status, 2);
+}
+
 TEST_F(GraphCommands, GeneratedTextIngestedIsTheGeneratedGraph) {
   graph("generate rmat --nodes 3000 --edges 300000 --out direct");
   ASSERT_EQ(graph("generate rmat --nodes 3000 --edges 300000 --text edges.tsv --threads 2").status, 0);

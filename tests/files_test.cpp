@@ -33,6 +33,13 @@ TEST_F(Files, ReadTextReadsAllAndNamesWhatIsMissing) {
   EXPECT_SAYS(sentence_of(Fault::input, [&] { read_text(folder_); }), "is a folder");
 }
 
+TEST_F(Files, ReadTextTakesNoMoreThanASmallFileHolds) {
+  const fs::path bomb = make("bomb", gzipped(std::string(std::size_t{65} << 20, ' ')));
+
+  EXPECT_LT(fs::file_size(bomb), 100'000u);
+  EXPECT_SAYS(sentence_of(Fault::input, [&] { read_text(bomb); }), "bomb: has more than 64 MiB of text");
+}
+
 TEST_F(Files, MutatedFilesGiveAnErrorOrBytesNeverACrash) {
   std::mt19937 random(1);
   write_npy<float>(folder_ / "a.npy", std::vector<float>(30));

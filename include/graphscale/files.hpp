@@ -117,7 +117,7 @@ class TextTable {
   std::unique_ptr<State> state_;
 };
 
-/// A whole small file as text. Throws input: missing, unreadable.
+/// A whole small file as text. Throws input: missing, unreadable, more than 64 MiB once decompressed.
 std::string read_text(const fs::path& path);
 
 // ----------------------------------------------------------------------------------------------------------- writing

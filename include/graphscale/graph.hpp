@@ -202,6 +202,27 @@ std::vector<VersionInfo> versions(const fs::path& store);  ///< oldest first; th
 /// Makes `version` current (empty: the current one's parent). Throws input: no such version, no parent, or damaged.
 VersionInfo rollback(const fs::path& store, const std::string& version);
 
+// ---------------------------------------------------------------------------------------------------------- difference
+
+/// What has come, what has gone, and the first few of each by name.
+struct GraphChanges {
+  Offset added = 0, removed = 0;
+  std::vector<std::string> first_added, first_removed;
+};
+
+/// The difference between two graphs. Nodes and relations are the same where their names are; arcs where both ends
+/// (and the relation) are, an undirected edge being two. Without weights every arc weighs 1.
+struct GraphDiff {
+  GraphChanges nodes, relations;
+  GraphChanges arcs;  ///< as "FROM TAB TO" or "HEAD TAB RELATION TAB TAIL"; an edge of two undirected graphs once
+  Offset reweighted_arcs = 0;
+  std::vector<std::string> first_reweighted;  ///< as arcs, with " TAB BEFORE TAB AFTER"
+};
+
+/// Lists have at most `list` entries, in the order of rows. Parallel arcs are matched in ascending order of weight.
+/// Memory: up to 20 bytes a node, and 32 an arc of the largest row of either.
+GraphDiff diff(const Graph& before, const Graph& after, Offset list);
+
 // -------------------------------------------------------------------------------------------------------- generators
 
 struct GeneratorOptions {

@@ -16,6 +16,7 @@ struct Common {
 
 void add_graph_ingest(CLI::App& graph, Common& common);  ///< graph ingest
 void add_graph_store(CLI::App& graph, Common& common);   ///< graph generate, info, versions, rollback, split
+void add_graph_diff(CLI::App& graph);                    ///< graph diff
 void add_train(CLI::App& app, Common& common);
 void add_plan(CLI::App& app, Common& common);
 void add_eval(CLI::App& app, Common& common);  ///< eval classify, eval link, eval rank

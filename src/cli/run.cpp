@@ -61,6 +61,7 @@ void add_commands(CLI::App& program, Common& common) {
   CLI::App& graph = *program.add_subcommand("graph", "Make, inspect and split graph stores");
   add_graph_ingest(graph, common);
   add_graph_store(graph, common);
+  add_graph_diff(graph);
   add_train(program, common);
   add_plan(program, common);
   add_eval(program, common);

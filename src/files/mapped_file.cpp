@@ -60,11 +60,15 @@ MappedFile::~MappedFile() {
 }
 
 std::string read_text(const fs::path& path) {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // a few bytes of gzip may stand for any number
   ByteSource source(path);
   std::string text;
   std::vector<char> block(1 << 16);
   while (const Offset count = source.read(block.data(), Offset(block.size())))
-    text.append(block.data(), std::size_t(count));
+    if (text.append(block.data(), std::size_t(count)).size() > kMostBytes)
+      throw Error(Fault::input, cat(path.string(),
+                                    ": has more than 64 MiB of text: this is not the small file that is "
+                                    "expected here"));
   return text;
 }
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "graphscale/graph.hpp"
+#include "src/graph/text_lines.hpp"
 
 namespace gs {
 namespace {
@@ -86,7 +86,7 @@ std::string known_version(const fs::path& store, const std::string& wanted) {
     fail(store, "has no current version (", kCurrent, " is missing); choose one with `graphscale graph rollback`; ",
          "there are: ", version_list(store));
   if (wanted.empty())
-    fail(store / kCurrent, "names '", name, "', which is not in the store; there are: ", version_list(store));
+    fail(store / kCurrent, "names ", gs::quoted(name), ", which is not in the store; there are: ", version_list(store));
   fail(store, "has no version '", name, "'; there are: ", version_list(store));
 }
 
@@ -117,14 +117,28 @@ std::string to_text(const Meta& meta) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // a path need not be UTF-8
 }
 
+/// A whole number in [0, most]: one that is not, such as 1e300 or -1, would become another when it is converted.
+Offset whole_number(const fs::path& path, const char* name, const Json& value,
+                    Offset most = std::numeric_limits<Offset>::max()) {
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t(most))
+    fail(path, name, " is ", value.dump(), "; a whole number from 0 to ", most, " is expected", kRemedy);
+  return value.get<Offset>();
+}
+
 Meta read_meta(const fs::path& folder) {
   const fs::path path = folder / kMeta;
   const std::string text = read_text(path);
+  const auto read = [&](const char* name, const Json& from, auto& value) {
+    if constexpr (std::is_same_v<decltype(value), Offset&>)
+      value = whole_number(path, name, from.at(name));
+    else
+      from.at(name).get_to(value);
+  };
   try {
     const Json json = Json::parse(text);
     if (!json.is_object() || !json.contains("format") || !json.contains("array_bytes"))
       fail(path, "was not written by GraphScale (no format, no array_bytes)", kRemedy);
-    const int format = json.at("format");
+    const Offset format = whole_number(path, "format", json.at("format"));
     if (format > kFormatOfTriples)
       fail(path, "format ", format, " is newer than ", kFormatOfTriples, ", the newest that this program reads; use a ",
            "newer GraphScale");
@@ -135,15 +149,18 @@ Meta read_meta(const fs::path& folder) {
     if (json.at("id") != info.id) fail(path, "is of version ", json.at("id"), ", but lies in ", info.id, kRemedy);
     info.created = json.at("created"), info.parent = json.at("parent"), info.source = json.at("source");
     info.directed = json.at("directed"), info.weighted = json.at("weighted");
-    info.num_nodes = json.at("num_nodes"), info.num_arcs = json.at("num_arcs");
+    info.num_nodes = whole_number(path, "num_nodes", json.at("num_nodes"), kMaxRows);
+    info.num_arcs = whole_number(path, "num_arcs", json.at("num_arcs"));
     if (format == kFormatOfTriples) {
-      info.num_relations = json.at("num_relations");
+      info.num_relations = whole_number(path, "num_relations", json.at("num_relations"), kMaxRows);
       if (info.num_relations < 1) fail(path, "names ", info.num_relations, " relations", kRemedy);
     }
     info.content_hash = json.at("content_hash");
-    each_statistic(info.statistics,
-                   [&](const char* name, auto& value) { json.at("statistics").at(name).get_to(value); });
-    for (const auto& [name, bytes] : json.at("array_bytes").items()) meta.array_bytes[name] = bytes.get<Offset>();
+    each_statistic(info.statistics, [&](const char* name, auto& value) { read(name, json.at("statistics"), value); });
+    for (const auto& [name, bytes] : json.at("array_bytes").items()) {
+      if (name.find('/') != std::string::npos) fail(path, "names a file outside its folder, ", name, kRemedy);
+      meta.array_bytes[name] = whole_number(path, name.c_str(), bytes);
+    }
     return meta;
   } catch (const nlohmann::json::exception& error) {
     fail(path, "is damaged: ", error.what(), kRemedy);
