@@ -21,6 +21,7 @@ gs::fs::path small_checkpoint() {
   CheckpointWriter writer(run, 0, 1, 1, *names, *none);
   const fs::path folder = writer.begin(state);
   writer.write(folder, state, {{{}, {{kVectors, Rows<float>(values.data(), 3, 2, 16)}}}}, {}, Exec{}, false);
+  writer.wait();
   const auto result = writer.take_result();
   fuzz::require(result && result->error.empty(), "a checkpoint is written");
   return list_checkpoints(run).at(0);

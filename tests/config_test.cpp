@@ -120,6 +120,7 @@ TEST_F(ConfigFile, NamesTheNearestSection) {
   EXPECT_EQ(refusal(R"({"modle": {}})"), ": /modle: no such section; did you mean /model?");
   EXPECT_EQ(refusal(R"({"xyz": {}})"),
             ": /xyz: no such section; the sections are model, sampler, training, run, ranks, store, exchange, start, "
+            "checkpoint, "
             "eval, metrics");
 }
 

@@ -151,6 +151,7 @@ class Checkpoint {
   };
   void open_shard(const std::string& name, const std::vector<std::string>& tables);
   void place_rows();
+  void require_undamaged(const FileSum& file) const;
 
   fs::path folder_;
   RunState state_;
@@ -165,6 +166,8 @@ class Checkpoint {
 void mark_complete(const fs::path& checkpoint);  ///< writes its manifest anew; throws input, output
 
 fs::path checkpoints_of(const fs::path& run);  ///< RUN/checkpoints
+
+fs::path checkpoint_of(const fs::path& run, Offset steps);  ///< of all parts together
 
 /// Folders of checkpoints, the newest first; only those whose name is one.
 std::vector<fs::path> list_checkpoints(const fs::path& run);
@@ -193,8 +196,9 @@ class CheckpointWriter {
     bool beside = false, is_best = false;
     std::string error;  ///< why it could not be written, or empty
   };
-  /// Every rank: writes its `parts` into `folder`. beside: where memory holds a copy of them, a thread writes that, and
-  /// this returns. state, finished: of rank 0. What goes wrong is in the result.
+  /// Every rank: writes its `parts` into `folder`; a thread of rank 0 waits for the others' and makes the whole
+  /// visible. beside: where memory holds a copy of them, the thread writes that, and this returns; else when they are
+  /// written. state, finished: of rank 0. What goes wrong is in the result.
   void write(const fs::path& folder, const RunState& state, const std::vector<TablesPart>& parts,
              Rows<const float> finished, const Exec& exec, bool beside);
   bool is_writing() const { return writing_; }
@@ -205,13 +209,13 @@ class CheckpointWriter {
 
  private:
   struct Copy;
-  void write_parts(const fs::path& folder, const std::vector<TablesPart>& parts, const Exec& exec);
-  Offset finish(const fs::path& folder, const RunState& state, Rows<const float> finished);
+  void write_files(const fs::path& folder, const RunState& state, const std::vector<TablesPart>& parts,
+                   Rows<const float> finished, const Exec& exec);
+  Offset seal(const fs::path& folder, const RunState& state);
   void await_list(const fs::path& file, int rank);
-  void take_names(const fs::path& folder, const char* file, const NodeNames& names) const;
   void prune() const;
 
-  fs::path run_, newest_;
+  fs::path run_;
   int rank_, ranks_, keep_;
   const NodeNames &names_, &relations_;
   MemoryLedger ledger_;                 // of copies

@@ -161,7 +161,7 @@ void write_npy(const fs::path& path, Span<const T> values) {
 void write_text(const fs::path& path, std::string_view text);  ///< whole, atomically
 
 /// A folder filled under a temporary name beside its final one and renamed into place by `commit`; removed with all it
-/// holds when destroyed without (also swept when the next one starts in the same parent and its process is gone).
+/// holds when destroyed without.
 class OutputFolder {
  public:
   /// Throws output: the parent is missing or unwritable, or `path` exists.
@@ -176,6 +176,18 @@ class OutputFolder {
  private:
   fs::path temporary_, final_;  // temporary_: empty once committed
 };
+
+/// Removes what processes of this host that are gone had under way in `folder`. OutputFile, OutputFolder and
+/// check_writable begin with this.
+void sweep_leftovers(const fs::path& folder);
+
+/// Removes `path` with all it holds: renamed first, so that nobody meets a part of it. Nothing where there is nothing.
+/// Throws output.
+void remove_folder(const fs::path& path);
+
+/// Puts the folder `next` in the place of `path`, in one step where the file system can exchange two names, and removes
+/// what was there. Both lie in one parent. Throws output.
+void replace_folder(const fs::path& next, const fs::path& path);
 
 /// Throws output where a folder or file at `path` could not be made now: parent missing, not a folder, unwritable.
 void check_writable(const fs::path& path);

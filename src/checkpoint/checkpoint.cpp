@@ -1,6 +1,6 @@
 // Checkpoints as they are read: any shards make the same rows.
 #include <algorithm>
-#include <charconv>
+#include <cstdio>
 
 #include "src/checkpoint/manifest.hpp"
 
@@ -23,6 +23,12 @@ void mark_complete(const fs::path& checkpoint) {
 }
 
 fs::path checkpoints_of(const fs::path& run) { return run / "checkpoints"; }
+
+fs::path checkpoint_of(const fs::path& run, Offset steps) {
+  char name[48];
+  std::snprintf(name, sizeof name, "%s%012lld", kPrefix, static_cast<long long>(steps));
+  return checkpoints_of(run) / name;
+}
 
 std::vector<fs::path> list_checkpoints(const fs::path& run) {
   std::vector<fs::path> folders;
@@ -63,21 +69,39 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
     if (error) fail(path, "its size cannot be read: ", error.message());
     if (Offset(bytes) != file.bytes) fail(path, "has ", bytes, " bytes, ", kManifest, " says ", file.bytes);
   }
-  const auto require_listed = [&](const std::string& name) {
+  const auto listed = [&](const std::string& name) {
     const auto is_it = [&](const FileSum& file) { return file.name == name; };
-    if (std::none_of(files_.begin(), files_.end(), is_it)) fail(folder / kManifest, "lists no ", name);
+    return std::find_if(files_.begin(), files_.end(), is_it);
+  };
+  const auto require_listed = [&](const std::string& name) {
+    if (listed(name) == files_.end()) fail(folder / kManifest, "lists no ", name);
     return folder / name;
   };
-  state_.config = read_config(require_listed(kConfigFile).string(), {});
+  const fs::path config = require_listed(kConfigFile);
+  require_undamaged(*listed(kConfigFile));  // else a misreading of it would be told
+  try {
+    state_.config = read_config(config.string(), {});
+  } catch (const Error& error) {
+    fail(config, error.what());
+  }
   require_listed(kNamesFile);
   for (const ShardEntry& entry : manifest.shards) {
     require_listed(rows_file(entry.name));
+    require_undamaged(*listed(rows_file(entry.name)));
     for (const std::string& table : manifest.tables) require_listed(table_file(entry.name, table));
     open_shard(entry.name, manifest.tables);
+    if (shards_.back().rows.size != entry.rows)
+      fail(folder / rows_file(entry.name), "has ", shards_.back().rows.size, " rows, ", kManifest, " says ",
+           entry.rows);
   }
   place_rows();
-  if (!fs::exists(folder / kFinished)) return;
-  finished_array_ = NpyArray(require_listed(kFinished));
+  const std::vector<Config> parts = parts_of(state_.config);
+  if (std::size_t(state_.part) >= parts.size())
+    fail(folder / kManifest, "says part ", state_.part, "; the run has ", parts.size());
+  if (const int wanted = parts[std::size_t(state_.part)].model.dim; columns(kVectors) != wanted)
+    fail(folder, "has ", columns(kVectors), " columns of vectors, ", kConfigFile, " says ", wanted);
+  if (listed(kFinished) == files_.end()) return;
+  finished_array_ = NpyArray(folder / kFinished);
   if (finished_array_.rows() != state_.nodes || finished_array_.columns() != dim())
     fail(folder / kFinished, "is of another shape than ", state_.nodes, " x ", dim());
   finished_ = {finished_array_.values<float>().data, state_.nodes, dim(), dim()};
@@ -112,18 +136,15 @@ void Checkpoint::place_rows() {
     }
 }
 
+void Checkpoint::require_undamaged(const FileSum& file) const {
+  if (sum_of(folder_ / file.name).hash != file.hash)
+    fail(folder_ / file.name, "its contents do not match its checksum: it is damaged");
+}
+
 void Checkpoint::verify(int threads) const {
-  std::mutex mutex;
-  std::string damaged;
   parallel_for(threads, Offset(files_.size()), 1, [&](Offset first, Offset last, int) {
-    for (Offset i = first; i < last; ++i) {
-      const FileSum& file = files_[std::size_t(i)];
-      if (sum_of(folder_ / file.name).hash == file.hash) continue;
-      const std::lock_guard lock(mutex);
-      if (damaged.empty() || file.name < damaged) damaged = file.name;
-    }
+    for (Offset i = first; i < last; ++i) require_undamaged(files_[std::size_t(i)]);
   });
-  if (!damaged.empty()) fail(folder_ / damaged, "its contents do not match its checksum: it is damaged");
 }
 
 int Checkpoint::columns(const std::string& table) const {

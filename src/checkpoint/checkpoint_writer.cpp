@@ -27,12 +27,6 @@ std::string shard_name(int rank, std::size_t part, std::size_t parts) {
   return name;
 }
 
-std::string folder_name(const RunState& state) {
-  char name[48];
-  std::snprintf(name, sizeof name, "step-%012lld", static_cast<long long>(state.totals.steps));
-  return name;
-}
-
 Offset bytes_of(const kernels::StoredRows& rows) { return rows.count * rows.stride * kernels::bytes_of(rows.type); }
 
 /// float32 [count, dim], unpadded, a block at a time.
@@ -115,7 +109,9 @@ struct CheckpointWriter::Copy {
 
 CheckpointWriter::CheckpointWriter(const fs::path& run, int rank, int ranks, int keep, const NodeNames& names,
                                    const NodeNames& relations)
-    : run_(run), rank_(rank), ranks_(ranks), keep_(keep), names_(names), relations_(relations), ledger_(Device{}) {}
+    : run_(run), rank_(rank), ranks_(ranks), keep_(keep), names_(names), relations_(relations), ledger_(Device{}) {
+  if (rank == 0) sweep_leftovers(checkpoints_of(run));
+}
 
 CheckpointWriter::~CheckpointWriter() {
   others_are_done("the run ended before");
@@ -127,9 +123,8 @@ fs::path CheckpointWriter::begin(const RunState& state) {
   std::error_code failure;
   fs::create_directory(folder, failure);
   if (failure) throw Error(Fault::output, cat(folder.string(), ": cannot be made: ", failure.message()));
-  const fs::path final_folder = folder / folder_name(state);
-  fs::remove_all(final_folder, failure);  // of the same step: it was damaged, or another layout's
-  if (failure) throw Error(Fault::output, cat(final_folder.string(), ": cannot be removed: ", failure.message()));
+  const fs::path final_folder = checkpoint_of(run_, state.totals.steps);
+  remove_folder(final_folder);  // of the same step: it was damaged, or another layout's
   output_.emplace(final_folder);
   const std::lock_guard lock(mutex_);
   others_done_ = false, others_error_.clear();
@@ -143,25 +138,30 @@ void CheckpointWriter::write(const fs::path& folder, const RunState& state, cons
   std::shared_ptr<Copy> copy;
   if (beside && Copy::bytes(parts, finished) < available_bytes({}))
     copy = std::make_shared<Copy>(parts, finished, ledger_, exec);
-  const double waited_s = now_s() - start_s;
-  const auto work = [=, this](const std::vector<TablesPart>& from, Rows<const float> columns, const Exec& where) {
-    Result result{state.totals.steps, 0, waited_s, 0, copy != nullptr, state.is_best, ""};
-    try {
-      write_parts(folder, from, where);
-      if (rank_ == 0) result.bytes = finish(folder, state, columns);
-    } catch (const std::exception& error) {
-      result.error = error.what();
-      output_.reset();
-    }
-    result.write_s = now_s() - start_s;
-    if (!copy) result.waited_s = result.write_s;
-    const std::lock_guard lock(mutex_);
-    result_ = result;
+  std::string error;
+  const auto unless_failed = [&](std::string& why, auto&& work) {
+    if (why.empty()) try {
+        work();
+      } catch (const std::exception& failure) {
+        why = failure.what();
+      }
   };
-  if (!copy) return work(parts, finished, exec);
+  if (!copy) unless_failed(error, [&] { write_files(folder, state, parts, finished, exec); });
+  const double waited_s = now_s() - start_s;
   writing_ = true;
-  thread_ = std::thread([this, work, copy] {
-    work(copy->parts, copy->finished, Exec{Device{}, 1, nullptr, &ledger_});
+  thread_ = std::thread([=, this] {
+    Result result{state.totals.steps, 0, waited_s, 0, copy != nullptr, state.is_best, error};
+    unless_failed(result.error, [&] {
+      const Exec here{Device{}, 1, nullptr, &ledger_};
+      if (copy) write_files(folder, state, copy->parts, copy->finished, here);
+      if (rank_ == 0) result.bytes = seal(folder, state);
+    });
+    if (!result.error.empty()) output_.reset();
+    result.write_s = now_s() - start_s;
+    {
+      const std::lock_guard lock(mutex_);
+      result_ = result;
+    }
     writing_ = false;
   });
 }
@@ -180,7 +180,8 @@ std::optional<CheckpointWriter::Result> CheckpointWriter::take_result() {
   return std::exchange(result_, std::nullopt);
 }
 
-void CheckpointWriter::write_parts(const fs::path& folder, const std::vector<TablesPart>& parts, const Exec& exec) {
+void CheckpointWriter::write_files(const fs::path& folder, const RunState& state, const std::vector<TablesPart>& parts,
+                                   Rows<const float> finished, const Exec& exec) {
   ShardList list;
   const auto add = [&](const std::string& name) { list.files.push_back(sum_of(folder / name)); };
   for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -197,10 +198,17 @@ void CheckpointWriter::write_parts(const fs::path& folder, const std::vector<Tab
     }
   }
   write_text(folder / shard_list_file(rank_), to_text(list));
+  if (rank_ > 0) return;
+  write_text(folder / kConfigFile, to_json(state.config));
+  save_names(folder / kNamesFile, names_);
+  if (relations_.size() > 0) save_names(folder / kRelationsFile, relations_);
+  if (finished.count > 0)
+    write_table(folder / kFinished,
+                Rows<float>(const_cast<float*>(finished.data), finished.count, finished.dim, finished.stride), Exec{});
 }
 
-/// Of rank 0, once the others' lists are there.
-Offset CheckpointWriter::finish(const fs::path& folder, const RunState& state, Rows<const float> finished) {
+/// Of rank 0, once the others' lists are there: all files' sums, and the name by which the whole is seen.
+Offset CheckpointWriter::seal(const fs::path& folder, const RunState& state) {
   Manifest manifest{state, {}, {}, {}};
   for (int rank = 0; rank < ranks_; ++rank) {
     const fs::path file = folder / shard_list_file(rank);
@@ -211,18 +219,11 @@ Offset CheckpointWriter::finish(const fs::path& folder, const RunState& state, R
     if (!list.tables.empty()) manifest.tables = list.tables;
     fs::remove(file);
   }
-  write_text(folder / kConfigFile, to_json(state.config));
-  take_names(folder, kNamesFile, names_);
-  if (relations_.size() > 0) take_names(folder, kRelationsFile, relations_);
-  if (finished.count > 0)
-    write_table(folder / kFinished,
-                Rows<float>(const_cast<float*>(finished.data), finished.count, finished.dim, finished.stride), Exec{});
   for (const char* name : {kConfigFile, kNamesFile, kRelationsFile, kFinished})
     if (fs::exists(folder / name)) manifest.files.push_back(sum_of(folder / name));
   write_text(folder / kManifest, to_text(manifest));
   output_->commit();
   output_.reset();
-  newest_ = checkpoints_of(run_) / folder_name(state);
   prune();
   Offset bytes = 0;
   for (const FileSum& file : manifest.files) bytes += file.bytes;
@@ -244,14 +245,8 @@ void CheckpointWriter::await_list(const fs::path& file, int rank) {
   }
 }
 
-/// The same file as in the checkpoint before, where there is one.
-void CheckpointWriter::take_names(const fs::path& folder, const char* file, const NodeNames& names) const {
-  std::error_code failure;
-  if (!newest_.empty()) fs::create_hard_link(newest_ / file, folder / file, failure);
-  if (newest_.empty() || failure) save_names(folder / file, names);
-}
-
-/// Removes what is older than the newest `keep` and was not the best.
+/// Removes what is older than the newest `keep` and was not the best. What has no manifest that can be read counts for
+/// nothing and stays.
 void CheckpointWriter::prune() const {
   int kept = 0;
   bool has_best = false;
@@ -259,13 +254,16 @@ void CheckpointWriter::prune() const {
     bool is_best = false;
     try {
       is_best = !has_best && read_manifest(folder / kManifest).state.is_best;
-    } catch (const Error&) {  // damaged: it counts for nothing
+    } catch (const Error&) {
+      continue;
     }
     has_best = has_best || is_best;
     if (kept++ < keep_ || is_best) continue;
-    std::error_code failure;
-    fs::remove_all(folder, failure);
-    if (failure) log_warn(cat(folder.string(), ": cannot be removed: ", failure.message()));
+    try {
+      remove_folder(folder);
+    } catch (const Error& error) {
+      log_warn(error.what());
+    }
   }
 }
 

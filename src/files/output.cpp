@@ -58,17 +58,6 @@ bool left_by_dead_process(const std::string& name) {
   return ::kill(process, 0) != 0 && errno == ESRCH;
 }
 
-void sweep_leftovers(const fs::path& folder) {
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (!left_by_dead_process(entry->path().filename().string())) continue;
-    std::error_code removal;
-    fs::remove_all(entry->path(), removal);
-    log_info(cat(entry->path().string(), ": left by a process that is gone; ",
-                 removal ? "could not be removed: " + removal.message() : "removed"));
-  }
-}
-
 /// Makes a rename in `folder` survive a power cut.
 void sync_folder(const fs::path& folder) {
   const files::Descriptor handle(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -136,6 +125,7 @@ OutputFile::OutputFile(const fs::path& path) : state_(new State) {
   const fs::file_status status = fs::status(state_->path, error);
   if (fs::exists(status) && !fs::is_regular_file(status))
     throw Error(Fault::output, cat(path.string(), ": exists and is not a regular file; choose another name"));
+  sweep_leftovers(folder_of(state_->path));
   const fs::path temporary = temporary_beside(state_->path);
   state_->file = files::Descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (state_->file.number() < 0) throw_system(Fault::output, path, "cannot be written", errno);
@@ -211,6 +201,41 @@ bool OutputFolder::commit_as(const fs::path& path) {
   return true;
 }
 
+void sweep_leftovers(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (!left_by_dead_process(entry->path().filename().string())) continue;
+    std::error_code removal;
+    fs::remove_all(entry->path(), removal);
+    log_info(cat(entry->path().string(), ": left by a process that is gone; ",
+                 removal ? "could not be removed: " + removal.message() : "removed"));
+  }
+}
+
+void remove_folder(const fs::path& path) {
+  const fs::path hidden = temporary_beside(path);
+  if (::rename(path.c_str(), hidden.c_str()) != 0) {
+    if (errno == ENOENT) return;
+    throw_system(Fault::output, path, "cannot be removed", errno);
+  }
+  std::error_code error;
+  fs::remove_all(hidden, error);
+  if (error) throw Error(Fault::output, cat(hidden.string(), ": cannot be removed: ", error.message()));
+}
+
+void replace_folder(const fs::path& next, const fs::path& path) {
+  const auto rename = [&](unsigned flags) {
+    return ::renameat2(AT_FDCWD, next.c_str(), AT_FDCWD, path.c_str(), flags) == 0;
+  };
+  if (rename(RENAME_EXCHANGE)) {
+    sync_folder(folder_of(path));
+    return remove_folder(next);
+  }
+  if (errno == EINVAL) remove_folder(path);  // a file system that does not exchange, as NFS
+  if (!rename(0)) throw_system(Fault::output, path, "renaming into place failed", errno);
+  sync_folder(folder_of(path));
+}
+
 void check_writable(const fs::path& path) {
   const fs::path place = settled(path);
   std::error_code error;
@@ -218,6 +243,7 @@ void check_writable(const fs::path& path) {
   if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))
     throw Error(Fault::output, cat(path.string(), ": is neither a file nor a folder; choose another name"));
   require_parent(place);
+  sweep_leftovers(folder_of(place));
   // Permission bits do not say it all (root, read-only mounts, quotas): a file is made and removed.
   const fs::path probe = temporary_beside(fs::is_directory(status) ? place / "probe" : place);
   const files::Descriptor made(::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));

@@ -35,10 +35,12 @@ Checkpoints::Checkpoints(const Graph& graph, const Config& config, const fs::pat
       newest_step_(from.totals.steps) {}
 
 void Checkpoints::look(Training& training) {
-  if (!keeps() || writer_.is_writing()) return;
-  tell();
-  const double every_s = 60 * config_.checkpoint.every_minutes;
-  if (every_s > 0 && now_s() - last_s_ >= every_s) training.ask_to_pause();
+  if (!keeps()) return;
+  const bool is_writing = writer_.is_writing();
+  if (!is_writing) tell();
+  // One that takes that long again is waited for: another rank may have failed to write its part.
+  const double every_s = 60 * config_.checkpoint.every_minutes, due_s = is_writing ? 2 * every_s : every_s;
+  if (every_s > 0 && now_s() - last_s_ >= due_s) training.ask_to_pause();
 }
 
 void Checkpoints::save(Training& training, RunState state, Rows<const float> finished, bool beside) {
@@ -67,7 +69,7 @@ void Checkpoints::save(Training& training, RunState state, Rows<const float> fin
 }
 
 void Checkpoints::mark_complete() {
-  if (keeps() && error_.empty()) gs::mark_complete(list_checkpoints(run_).at(0));
+  if (keeps() && error_.empty()) gs::mark_complete(checkpoint_of(run_, newest_step_));
 }
 
 /// Waits until the one under way is whole, or known to fail.

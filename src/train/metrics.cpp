@@ -51,10 +51,20 @@ void add_card(const std::optional<CardUse>& card, Json& gpu) {
          {"total_bytes", or_null(card->total_bytes)}};
 }
 
+/// A killed run may have left half a line.
+void end_with_a_whole_line(const fs::path& path) {
+  if (!fs::exists(path)) return;
+  const MappedFile file(path);
+  const std::string_view text(file.bytes().data, std::size_t(file.bytes().size));
+  if (!text.empty() && text.back() != '\n') fs::resize_file(path, text.rfind('\n') + 1);  // npos + 1 is 0
+}
+
 }  // namespace
 
 MetricsFile::MetricsFile(const fs::path& path, Monitor& monitor, const RunState* resumed)
-    : path_(path), monitor_(monitor), out_(path, resumed ? std::ios::app : std::ios::trunc) {
+    : path_(path), monitor_(monitor) {
+  if (resumed) end_with_a_whole_line(path);
+  out_.open(path, resumed ? std::ios::app : std::ios::trunc);
   if (!out_) throw Error(Fault::output, cat(path.string(), ": cannot be written"));
   if (resumed) write_line(Json{{"resume", resumed->totals.steps}, {"walks", resumed->totals.walks}}.dump());
 }

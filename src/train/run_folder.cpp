@@ -3,9 +3,16 @@
 namespace gs {
 namespace {
 
-constexpr const char *kNext = ".next", *kPrevious = ".previous";
+fs::path next_of(fs::path folder) { return folder += ".next"; }
 
-fs::path beside(fs::path folder, const char* suffix) { return folder += suffix; }
+/// Whatever its end was: the last line of its metrics says so.
+bool has_ended(const fs::path& run) {
+  const MappedFile file(run / kMetricsFile);
+  std::string_view text(file.bytes().data, std::size_t(file.bytes().size));
+  if (text.empty() || text.back() != '\n') return false;
+  text.remove_suffix(1);
+  return text.substr(text.rfind('\n') + 1).substr(0, 6) == "{\"end\"";
+}
 
 }  // namespace
 
@@ -46,23 +53,18 @@ void save_vectors(const fs::path& run, const Vectors& vectors) {
   const auto from = [&](Offset row) {
     return [&, row](Offset first, Rows<float> rows) { vectors.source(row + first, rows); };
   };
-  try {
-    for (const char* folder : {kEmbeddings, kRelations})
-      for (const char* of_a_killed_run : {kNext, kPrevious}) fs::remove_all(beside(run / folder, of_a_killed_run));
-    save_embeddings(beside(run / kEmbeddings, kNext), vectors.dim, from(vectors.dense_rows), graph.names());
-    if (vectors.dense_rows > 0) {
-      const std::shared_ptr<NodeNames> names = relation_row_names(graph.relation_names(), vectors.dense_rows);
-      save_embeddings(beside(run / kRelations, kNext), vectors.dim, from(0), *names);
-    }
-    for (const char* folder : {kEmbeddings, kRelations}) {
-      const fs::path final = run / folder, next = beside(final, kNext), previous = beside(final, kPrevious);
-      if (fs::exists(final)) fs::rename(final, previous);
-      if (fs::exists(next)) fs::rename(next, final);
-    }
-    for (const char* folder : {kEmbeddings, kRelations}) fs::remove_all(beside(run / folder, kPrevious));
-  } catch (const fs::filesystem_error& error) {
-    throw Error(Fault::output, cat(error.path1().string(), ": cannot be moved or removed: ", error.code().message()));
+  const fs::path embeddings = run / kEmbeddings, relations = run / kRelations;
+  for (const fs::path& folder : {embeddings, relations}) remove_folder(next_of(folder));  // of a killed run
+  save_embeddings(next_of(embeddings), vectors.dim, from(vectors.dense_rows), graph.names());
+  if (vectors.dense_rows > 0) {
+    const std::shared_ptr<NodeNames> names = relation_row_names(graph.relation_names(), vectors.dense_rows);
+    save_embeddings(next_of(relations), vectors.dim, from(0), *names);
   }
+  replace_folder(next_of(embeddings), embeddings);
+  if (vectors.dense_rows > 0)
+    replace_folder(next_of(relations), relations);
+  else
+    remove_folder(relations);  // of an earlier run
 }
 
 std::string graph_version_of(const fs::path& run) {
@@ -86,7 +88,7 @@ void check_run_folder(const fs::path& run, Existing existing) {
   if (!empty && !fs::exists(run / kMetricsFile))
     refuse("is a folder of something else (it has no metrics.jsonl); choose another");
   const bool has_embeddings = fs::exists(run / kEmbeddings), has_checkpoints = !list_checkpoints(run).empty();
-  if (existing == Existing::resume && has_embeddings && !has_checkpoints)
+  if (existing == Existing::resume && has_embeddings && !has_checkpoints && has_ended(run))
     refuse(
         "holds embeddings and no checkpoint: there is nothing to resume; choose another folder, or pass --overwrite");
   if (existing != Existing::refuse) return;

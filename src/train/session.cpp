@@ -57,10 +57,7 @@ TrainSummary with_record(const Config& config, const fs::path& run, const RunSta
   if (resumed) {
     static_cast<RunTotals&>(summary) = resumed->totals;
   } else {
-    std::error_code failure;
-    fs::remove_all(checkpoints_of(run), failure);  // else a later resume would find an earlier run
-    if (failure)
-      throw Error(Fault::output, cat(checkpoints_of(run).string(), ": cannot be removed: ", failure.message()));
+    remove_folder(checkpoints_of(run));  // else a later resume would find an earlier run
   }
   MetricsFile metrics(run / kMetricsFile, monitor, resumed);
   write_text(run / kConfigFile, to_json(config));
