@@ -224,13 +224,14 @@ class RankTrainer : public Training {
   std::unique_ptr<ShardedTables> tables_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<StageTime> stages_;
-  std::unique_ptr<Pipeline> pipeline_;
   std::atomic<bool> asked_to_pause_ = false;
   double seconds_ = 0;
 
   std::mutex measures_mutex_;
   Measures measures_;
   std::vector<StageTime> told_stages_;
+
+  std::unique_ptr<Pipeline> pipeline_;  // last, and so the first to go: its threads use all that is above
 };
 
 /// What becomes of an earlier run in the same folder.
