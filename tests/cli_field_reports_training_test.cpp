@@ -197,41 +197,61 @@ TEST_F(FieldReport, O24EveryRowIsTheNodeThatItsNameSays) {
   std::string text;
   for (std::size_t i = 0; i < lines.size(); ++i) text += lines[i * 8 % lines.size()];  // 21 lines: each once
   ingest(text);
-  train("--dim 16 --window 2 --walk-length 10 --walks-per-node 200 --deterministic");
+  std::string of_one_rank;
 
-  succeed("export r --format word2vec --out v.txt");
+  for (const std::string ranks : {"1", "2"}) {
+    train("--dim 16 --window 2 --walk-length 10 --walks-per-node 200 --deterministic --ranks " + ranks);
+    succeed("export r --format word2vec --out v.txt");
 
-  const Vectors by_array = vectors("r"), by_text = word2vec("v.txt");
-  std::vector<std::string> order;
-  std::istringstream exported(bytes_of(folder_ / "v.txt"));
-  std::string line;
-  std::getline(exported, line);
-  while (std::getline(exported, line)) order.push_back(line.substr(0, line.find(' ')) + "\n");
-  std::string names;
-  for (const std::string& name : order) names += name;
-  EXPECT_EQ(names, bytes_of(folder_ / "r" / "embeddings" / "names.txt"));
-  const NpyArray npy(folder_ / "r" / "embeddings" / "embeddings.npy");
-  EXPECT_EQ(npy.dtype(), Dtype::f32);
-  EXPECT_EQ(npy.shape(), (std::vector<Offset>{10, 16}));
-  for (const Vectors& table : {by_array, by_text}) {
-    double inside = 0, across = 0;  // means of 20 and 25 pairs
-    for (const auto& [a, u] : table)
-      for (const auto& [b, v] : table)
-        if (a < b) (a[0] == b[0] ? inside : across) += cosine(u, v) / (a[0] == b[0] ? 20 : 25);
-    EXPECT_GT(inside, across + 0.2);
+    const std::string names = bytes_of(folder_ / "r" / "embeddings" / "names.txt");
+    std::string order;
+    std::istringstream exported(bytes_of(folder_ / "v.txt"));
+    std::string line;
+    std::getline(exported, line);
+    while (std::getline(exported, line)) order += line.substr(0, line.find(' ')) + "\n";
+    EXPECT_EQ(order, names);
+    if (ranks == "1") of_one_rank = names;
+    EXPECT_EQ(names, of_one_rank);
+    const NpyArray npy(folder_ / "r" / "embeddings" / "embeddings.npy");
+    EXPECT_EQ(npy.dtype(), Dtype::f32);
+    EXPECT_EQ(npy.shape(), (std::vector<Offset>{10, 16}));
+    for (const Vectors& table : {vectors("r"), word2vec("v.txt")}) {
+      double inside = 0, across = 0;  // means of 20 and 25 pairs
+      for (const auto& [a, u] : table)
+        for (const auto& [b, v] : table)
+          if (a < b) (a[0] == b[0] ? inside : across) += cosine(u, v) / (a[0] == b[0] ? 20 : 25);
+      EXPECT_GT(inside, across + 0.2) << ranks;
+    }
+    fs::remove(folder_ / "v.txt");
   }
 }
 
-TEST_F(FieldReport, O25AFinishedRunIsNotRunOverUnasked) {
+TEST_F(FieldReport, O25AFinishedRunIsLeftAsItIsAndMoreEpochsGoOn) {
   succeed("graph generate er --nodes 50 --edges 200 --out s");
-  const std::string train_it = "train --graph s --out r --device cpu --dim 4 ";
+  const std::string train_it = "train --graph s --out r --device cpu --dim 4 --epochs 3 ";
+  const std::string resume = "train --graph s --out r --resume ";
   succeed(train_it);
-  const std::string vectors = array("r");
+  const std::string whole = array("r");
+  make("edges", "1\t2\n5\t7\n9\t4\n");
+  make("pairs", "1\t40\n5\t37\n9\t24\n");
+  const auto scores = [&](const fs::path& vectors) {
+    return succeed(cat("eval link '", vectors.string(), "' --positive edges --negative pairs")).out;
+  };
 
-  for (const char* change : {"", "--epochs 5", "--dim 8"})
-    EXPECT_SAYS(refusal(7, cat("train --graph s --out r --device cpu ", change)), "holds the embeddings of an earlier");
+  EXPECT_SAYS(refusal(7, train_it), "holds the embeddings of an earlier");
+  EXPECT_SAYS(succeed(train_it + "--resume").err, "the run is complete");
+  EXPECT_SAYS(refusal(3, resume + "--dim 8"), "model.dim is 4, now 8");
+  EXPECT_SAYS(refusal(3, resume + "--kind line"), "model.kind is deepwalk, now line");
+  EXPECT_SAYS(refusal(3, resume + "--epochs 2"), "has done 3 epochs, training.epochs is now 2");
+  EXPECT_EQ(array("r"), whole);
+  EXPECT_EQ(scores(list_checkpoints(folder_ / "r").at(0)), scores("r"));
 
-  EXPECT_EQ(array("r"), vectors);
+  EXPECT_SAYS(succeed(resume + "--epochs 5").err, "training.epochs was 3, is now 5");
+  EXPECT_EQ(newest_sound(folder_ / "r")->state().walks, 5 * 50 * 10);
+  EXPECT_NE(array("r"), whole);
+
+  succeed("graph generate er --nodes 50 --edges 190 --out t");
+  EXPECT_SAYS(refusal(3, "train --graph t --out r --resume --epochs 7"), "is of graph version v0001 with content ");
 }
 
 // ------------------------------------------------------------------------------------------------ negatives, judging

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <thread>
 
+#include "tests/support/cgroup.hpp"
 #include "tests/support/program.hpp"
 
 namespace gs {
@@ -251,6 +252,26 @@ TEST_F(TrainCommand, ALargeTableIsRefusedNamingTheDimension) {
   for (const char* part : {"model: centre table 390.6 MiB", "model: context table 390.6 MiB", "lower model.dim"})
     EXPECT_SAYS(what, part);
   EXPECT_FALSE(fs::exists(folder_ / "r"));
+}
+
+TEST_F(TrainCommand, TheLimitOfACgroupBelowTheRootIsHeldTo) {
+  const SmallCgroup cgroup("memory", {"memory.limit_in_bytes", "memory.max"}, "629145600");
+  if (!cgroup.is_there()) GTEST_SKIP() << "no memory cgroup can be made here";
+  succeed("graph generate ring --nodes 50000 --out big");
+
+  const std::string what = refusal(4, "train --graph big --out r --device cpu --dim 2048", cgroup.enter());
+
+  for (const char* part : {"model: centre table 390.6 MiB", "lower model.dim"}) EXPECT_SAYS(what, part);
+  EXPECT_FALSE(fs::exists(folder_ / "r"));
+}
+
+TEST_F(TrainCommand, TheQuotaOfACgroupIsTheNumberOfThreads) {
+  const SmallCgroup cgroup("cpu", {"cpu.cfs_quota_us", "cpu.max"}, "100000");
+  if (!cgroup.is_there()) GTEST_SKIP() << "no cpu cgroup can be made here";
+
+  const std::string log = succeed("train --graph s --out r --device cpu", cgroup.enter()).err;
+
+  EXPECT_SAYS(log, ", 1 thread\n");
 }
 
 // ------------------------------------------------------------------------------------------------------------- device

@@ -285,6 +285,6 @@ void on_threads(int threads, const std::function<void(int thread)>& body);
 void parallel_for(int threads, Offset count, Offset grain,
                   const std::function<void(Offset first, Offset last, int thread)>& body);
 
-int hardware_threads();  ///< processors this process may use (affinity, not the machine's count)
+int hardware_threads();  ///< processors this process may use: by affinity and by its cgroups' quota
 
 }  // namespace gs

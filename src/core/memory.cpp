@@ -10,28 +10,13 @@
 
 #include "graphscale/core.hpp"
 
+#include "src/core/cgroup.hpp"
 #include "src/core/device.hpp"
 
 namespace gs {
 namespace {
 
 constexpr Offset kHugePage = 2 << 20, kLine = 64;
-constexpr Offset kUnlimited = std::numeric_limits<Offset>::max();
-
-Offset number_in(const std::string& path) {  // a cgroup file: a number, or "max"
-  std::ifstream in(path);
-  Offset value = 0;
-  return in >> value ? value : kUnlimited;
-}
-
-/// The number behind `key` in a file of lines `key number [unit]`.
-Offset number_of(const std::string& path, const std::string& key, Offset otherwise) {
-  std::ifstream in(path);
-  std::string word, rest;
-  for (Offset number = 0; in >> word >> number; std::getline(in, rest))
-    if (word == key) return number;
-  return otherwise;
-}
 
 Offset available_memory() {
   const Offset kib = number_of("/proc/meminfo", "MemAvailable:", -1);
@@ -49,26 +34,6 @@ Offset address_space_left() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
   return std::max<Offset>(0, Offset(limit.rlim_cur) - pages_of_process(0) * sysconf(_SC_PAGESIZE));
-}
-
-Offset cgroup_limit() {
-  const Offset limit = number_in("/sys/fs/cgroup/memory.max");
-  return limit != kUnlimited ? limit : number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-}
-
-/// What a cgroup still grants. Cached file pages that nobody uses count as taken, but are dropped when memory is asked
-/// for.
-Offset cgroup_left() {
-  const std::string v1 = "/sys/fs/cgroup/memory/";
-  Offset limit = number_in("/sys/fs/cgroup/memory.max"), taken = 0;
-  if (limit != kUnlimited) {
-    taken = number_in("/sys/fs/cgroup/memory.current") - number_of("/sys/fs/cgroup/memory.stat", "inactive_file", 0);
-  } else {
-    limit = number_in(v1 + "memory.limit_in_bytes");
-    if (limit >= kUnlimited / 2) return kUnlimited;
-    taken = number_in(v1 + "memory.usage_in_bytes") - number_of(v1 + "memory.stat", "total_inactive_file", 0);
-  }
-  return std::max<Offset>(0, limit - taken);
 }
 
 void* allocate_host(Offset bytes) {
@@ -95,14 +60,14 @@ void release_host(void* memory, Offset bytes) noexcept {
 
 Offset available_bytes(Device device) {
   if (device.is_cuda()) return cuda_available_bytes(device.index);
-  return std::min({available_memory(), cgroup_left(), address_space_left()});
+  return std::min({available_memory(), cgroup_memory().left, address_space_left()});
 }
 
 Offset resident_bytes() { return pages_of_process(1) * sysconf(_SC_PAGESIZE); }
 
 Offset host_limit_bytes() {
   const Offset kib = number_of("/proc/meminfo", "MemTotal:", -1);
-  return std::min(kib < 0 ? kUnlimited : kib * 1024, cgroup_limit());
+  return std::min(kib < 0 ? kUnlimited : kib * 1024, cgroup_memory().limit);
 }
 
 void* MemoryLedger::allocate(Offset bytes, const std::string& purpose) {

@@ -1,9 +1,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
-#include "graphscale/core.hpp"
+#include "src/core/cgroup.hpp"
 
 namespace gs {
 
@@ -45,9 +46,11 @@ void parallel_for(int threads, Offset count, Offset grain, const std::function<v
 }
 
 int hardware_threads() {
+  static const double quota = std::ceil(cgroup_processors());
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
-  return std::max(1u, std::thread::hardware_concurrency());
+  const bool is_known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  const int processors = is_known ? CPU_COUNT(&allowed) : int(std::thread::hardware_concurrency());
+  return int(std::max(1.0, std::min(double(processors), quota)));
 }
 
 }  // namespace gs
