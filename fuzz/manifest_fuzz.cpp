@@ -18,7 +18,7 @@ gs::fs::path small_checkpoint() {
   std::vector<float> values(3 * 16, 0.5f);
   RunState state;
   state.config.model.dim = 2, state.nodes = 3, state.totals.steps = 7;
-  CheckpointWriter writer(run, 0, 1, 1, *names, *none);
+  CheckpointWriter writer(run, 0, 1, 1, 1, *names, *none);
   const fs::path folder = writer.begin(state);
   writer.write(folder, state, {{{}, {{kVectors, Rows<float>(values.data(), 3, 2, 16)}}}}, {}, Exec{}, false);
   writer.wait();

@@ -188,6 +188,19 @@ TEST_F(Damaged, ANewerCheckpointThatIsDamagedCostsNoSoundOne) {
   EXPECT_GT(found->folder(), newest_);
 }
 
+TEST_F(Damaged, ANewerCheckpointWithADamagedShardCostsNoSoundOne) {
+  const fs::path late = newest_.parent_path() / "step-000000999999";
+  fs::copy(newest_, late, fs::copy_options::recursive);
+  fs::resize_file(late / "shard-0000.vectors.npy", 99);
+
+  const Outcome resumed = succeed(train("r", "--optimizer adagrad --checkpoint.keep 1 --resume", 2));
+
+  EXPECT_SAYS(resumed.err, "step-000000999999/shard-0000.vectors.npy: has 99 bytes");
+  const std::unique_ptr<Checkpoint> found = newest_sound(folder_ / "r");
+  EXPECT_TRUE(found->state().complete);
+  EXPECT_GT(found->folder(), newest_);
+}
+
 TEST_F(Damaged, HalfALineOfMetricsIsCutBeforeTheRunGoesOn) {
   std::ofstream(folder_ / "r/metrics.jsonl", std::ios::app) << "{\"step\": 1";
   fs::remove_all(newest_);
@@ -244,6 +257,17 @@ TEST_F(Damaged, AManifestOfWrongTypesIsRefused) {
   EXPECT_SAYS(refusal_after([&](Json& json) { json["tables"] = Json::array(); }), "has 0 columns of vectors");
   EXPECT_SAYS(refusal_after([&](Json& json) { json["shards"] = Json::array(); }), "its shards have 0 rows");
   EXPECT_SAYS(refusal_after([&](Json& json) { json["files"] = Json::array(); }), "lists no config.json");
+}
+
+TEST_F(Damaged, AManifestThatNestsDeeplyIsRefused) {
+  const std::string manifest = bytes_of(newest_ / "manifest.json"), deep(200000, '[');
+  const std::size_t first = manifest.find('{') + 1;
+  write(newest_ / "manifest.json", cat("{\"deep\":", deep, std::string(deep.size(), ']'), ",", manifest.substr(first)));
+
+  const auto [used, said] = read();
+
+  EXPECT_EQ(used, older_);
+  EXPECT_SAYS(said, "manifest.json: its contents do not match its checksum");
 }
 
 TEST_F(Damaged, AManifestOfANewerFormatIsRefused) {

@@ -69,6 +69,31 @@ TEST_F(Diff, ParallelArcsAreCounted) {
   EXPECT_EQ(found.reweighted_arcs, 1);
 }
 
+TEST_F(Diff, ParallelArcsOfOneWeightAreTheSame) {
+  IngestOptions options = weighted();
+  options.duplicates = Duplicates::keep, options.directed = true;
+
+  const GraphDiff found = between("a b 1\na b 2\na b 2\na b 5\n", "a b 2\na b 5\na b 5\n", options);
+
+  EXPECT_EQ(found.reweighted_arcs, 1);
+  EXPECT_EQ(found.first_reweighted, (Names{"a\tb\t1\t5"}));
+  EXPECT_EQ(found.arcs.first_removed, (Names{"a\tb"}));
+  EXPECT_EQ(found.arcs.removed, 1);
+  EXPECT_EQ(found.arcs.added, 0);
+}
+
+TEST_F(Diff, AnArcWithoutARelationIsNoneWithOne) {
+  IngestOptions triples;
+  triples.triples = true;
+  publish(folder_ / "store", read("a b\n", directed()), "before");
+  publish(folder_ / "store", read("a r b\n", triples), "after");
+
+  const GraphDiff found = diff(Graph::open(folder_ / "store", "v0001"), Graph::open(folder_ / "store"), 10);
+
+  EXPECT_EQ(found.arcs.first_removed, (Names{"a\tb"}));
+  EXPECT_EQ(found.arcs.first_added, (Names{"a\tr\tb"}));
+}
+
 TEST_F(Diff, TriplesDifferByTheirRelation) {
   IngestOptions options;
   options.triples = true;

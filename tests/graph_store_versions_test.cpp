@@ -171,6 +171,12 @@ TEST_F(StoreMeta, NumbersThatAreNotWholeOrFarTooLargeAreRefused) {
   EXPECT_SAYS(refusal("\"components\": 1", "\"components\": 1e300"), "components is ");
 }
 
+TEST_F(StoreMeta, DeepNestingIsRefused) {
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  EXPECT_SAYS(refusal("\"format\": 1", "\"format\": " + deep), "format is [[");
+  EXPECT_SAYS(refusal("\"num_nodes\": 3", "\"num_nodes\": " + deep), "num_nodes");
+}
+
 TEST_F(StoreMeta, AnEmptyArrayOfOffsetsIsRefused) {
   NpyWriter(folder_ / "store/v0001/offsets.npy", Dtype::i64, {0}).commit();
   const auto bytes = fs::file_size(folder_ / "store/v0001/offsets.npy");

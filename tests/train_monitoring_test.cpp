@@ -194,7 +194,7 @@ std::map<std::string, double> page_of(Training& trainer, const Config& config) {
     since.counters += step.counters, since.learning_rate = step.learning_rate;
   }
   Reading reading = read(trainer, since, trainer.take_measures(), 2, 3);
-  reading.machine = {1000, 2000, CardUse{0.25, 30, 40}};
+  reading.machine = {1000, 1500, 2000, CardUse{0.25, 30, 40}};
   totals.add(reading, trainer.steps_done());
   return samples_of(prometheus_text(config, &reading, totals, alerts));
 }
@@ -219,6 +219,7 @@ TEST(Page, HasEveryMetricOfTrainingInPlace) {
   EXPECT_GT(page["graphscale_memory_bytes{where=\"device\",purpose=\"step: walks\"}"], 0);
   EXPECT_GT(page["graphscale_memory_peak_bytes"], 0);
   EXPECT_EQ(page["graphscale_process_resident_bytes"], 1000);
+  EXPECT_EQ(page["graphscale_host_memory_used_bytes"], 1500);
   EXPECT_EQ(page["graphscale_host_memory_limit_bytes"], 2000);
   EXPECT_EQ(page["graphscale_gpu_busy_ratio"], 0.25);
   EXPECT_EQ(page["graphscale_gpu_memory_used_bytes"], 30);
@@ -357,6 +358,27 @@ TEST(MetricsServer, ClientsThatSayNothingDelayNeitherTheTextNorTheEnd) {
   for (const int client : clients) ::close(client);
 }
 
+TEST(MetricsServer, HoldsFewConnectionsHoweverManyCome) {
+  const int port = free_port();
+  const MetricsServer server("127.0.0.1", port);
+  const auto files = [] {
+    const fs::directory_iterator open("/proc/self/fd");
+    return int(std::distance(begin(open), end(open)));
+  };
+  const int before = files();
+  std::vector<int> clients;
+  for (int i = 0; i < 100; ++i) clients.push_back(begin_to_connect(port));
+
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+
+  EXPECT_LE(files() - before - int(clients.size()), 25);
+  for (const int client : clients) ::close(client);
+}
+
+TEST(MetricsServer, AnAddressIsExpected) {
+  EXPECT_SAYS(sentence_of(Fault::usage, [] { MetricsServer("", free_port()); }), "metrics.metrics_address is empty");
+}
+
 TEST(MonitorOfEveryNetwork, WarnsThatOthersCanRead) {
   Config config;
   config.metrics.metrics_port = free_port(), config.metrics.metrics_address = "0.0.0.0";
@@ -409,6 +431,9 @@ TEST(Alert, OfAFlatLossIsOverWithAChange) {
   Alerts alerts(2), falling(2);
 
   EXPECT_EQ(flat_after(alerts, {0.7, 0.7002, 0.7001, 0.7, 0.6, 0.6, 0.6}), (std::vector<int>{2, 6}));
+  Alerts noisy(2);
+  EXPECT_EQ(flat_after(noisy, {0.7, 0.7, 0.7, 0.702, 0.7, 0.7, 0.7, 0.703, 0.703, 0.703}), std::vector<int>{2})
+      << "it did not clear";
   EXPECT_EQ(flat_after(falling, {0.7, 0.699, 0.698, 0.697, 0.696}), std::vector<int>{}) << "0.14 % an epoch";
 }
 
@@ -453,6 +478,15 @@ TEST(HubsOf, ADirectedGraphCountsArcsThatArrive) {
   EXPECT_EQ(hubs.degree, 5);
 }
 
+TEST(HubsOf, ALoopIsOneArc) {
+  const SmallGraph graph = graph_of(2, {{0, 0}, {0, 1}});
+
+  const Hubs hubs = hubs_of(graph.csr());
+
+  EXPECT_EQ(hubs.degree, 2);
+  EXPECT_EQ(hubs.largest_share, 1);
+}
+
 class HubsLog : public IngestFolder {};
 
 TEST_F(HubsLog, NamesTheLargestAndWarnsOfADominantOne) {
@@ -467,6 +501,8 @@ TEST_F(HubsLog, NamesTheLargestAndWarnsOfADominantOne) {
       "a test", 1);
 
   EXPECT_SAYS(heard([&] { log_hubs(Graph::open(folder_ / "star")); }), "warning: node hub holds 50 % of the arcs");
+  publish(folder_ / "out", read("hub a\nhub b\nhub c\n", directed()), "a test", 1);
+  EXPECT_SAYS(heard([&] { log_hubs(Graph::open(folder_ / "out")); }), "warning: node hub holds 100 % of the arcs");
   const std::string even = heard([&] { log_hubs(Graph::open(folder_ / "ring")); });
   EXPECT_SAYS(even, "hubs: largest degree 2 (node ");
   EXPECT_SAYS(even, "1 % of arcs");

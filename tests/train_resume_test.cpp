@@ -177,6 +177,72 @@ TEST_F(Resumed, ValidationsGoOnWhereTheyWere) {
   EXPECT_TRUE(vectors("broken") == vectors("whole"));
 }
 
+TEST_F(Resumed, PartsWithValidationsAndPatienceGoOnWhereverTheyWere) {
+  std::string pairs;
+  for (int i = 0; i < 40; ++i) pairs += cat(i, "\t", i + 1, "\n");
+  config_.model.kind = "line", config_.training.epochs = 6, config_.training.learning_rate = 0.3;
+  config_.eval.valid = make("valid.tsv", pairs).string(), config_.eval.every = 0.5, config_.eval.patience = 2;
+  for (const int ranks : {1, 2}) {
+    config_.run.ranks = ranks;
+    const TrainSummary whole = train_into("whole", config_);
+    EXPECT_LT(whole.validations, 24) << "patience ended it early";
+    const std::size_t checkpoints = list_checkpoints(folder_ / "whole").size();
+    for (std::size_t last = 1; last < checkpoints; ++last) {  // the checkpoint that is the newest then
+      fs::copy(folder_ / "whole", folder_ / "broken", fs::copy_options::recursive);
+      const std::vector<fs::path> folders = list_checkpoints(folder_ / "broken");
+      for (std::size_t i = 0; i < last; ++i) fs::remove_all(folders[i]);
+      fs::remove_all(folder_ / "broken" / kEmbeddings);
+
+      const TrainSummary resumed = train_into("broken", config_, Existing::resume);
+
+      EXPECT_TRUE(vectors("broken") == vectors("whole")) << folders[last] << ", ranks " << ranks;
+      EXPECT_EQ(resumed.steps, whole.steps) << folders[last];
+      EXPECT_EQ(resumed.validations, whole.validations) << folders[last];
+      fs::remove_all(folder_ / "broken");
+    }
+    fs::remove_all(folder_ / "whole");
+  }
+}
+
+TEST_F(Resumed, ARunThatLostPatienceGoesOnWithMoreOfIt) {
+  take_triples();
+  Config config = default_config("distmult");
+  config.model.dim = 8, config.run = config_.run, config.checkpoint = config_.checkpoint;
+  config.training.deterministic = true, config.training.epochs = 40, config.training.step_walks = 2;
+  config.training.learning_rate = 0.5, config.eval.valid = valid_.string(), config.eval.patience = 1;
+  const TrainSummary first = train_into("run", config);
+  ASSERT_TRUE(first.early);
+
+  EXPECT_TRUE(train_into("run", config, Existing::resume).was_complete);
+  config.eval.patience = 3;
+  const TrainSummary more = train_into("run", config, Existing::resume);
+
+  EXPECT_GE(more.validations, first.validations + 2);
+}
+
+TEST_F(Resumed, TwoProcessesDoNotWriteOneRun) {
+  train_into("run", config_);
+  config_.training.epochs = 4;
+  const fs::path left = folder_ / "run/checkpoints/.step-000000000099.tmp-another-host-77-0000abcd";
+  fs::create_directory(left);
+  {
+    const FolderLock other(folder_ / "run");
+    EXPECT_SAYS(sentence_of(Fault::output, [&] { train_into("run", config_, Existing::resume); }),
+                "run: another process is writing there");
+    EXPECT_TRUE(fs::exists(left));
+  }
+  train_into("run", config_, Existing::resume);
+
+  EXPECT_FALSE(fs::exists(left)) << "of a process that must be gone, since the lock was free";
+}
+
+TEST_F(Resumed, WithoutAnyCheckpointToComeIsRefused) {
+  train_into("run", config_);
+  config_.checkpoint.keep = 0, config_.training.epochs = 4;
+
+  EXPECT_SAYS(sentence_of(Fault::usage, [&] { train_into("run", config_, Existing::resume); }), "checkpoint.keep is 0");
+}
+
 TEST_F(Resumed, TheBestCheckpointStays) {
   take_triples();
   Config config = default_config("distmult");

@@ -182,8 +182,8 @@ std::unique_ptr<Checkpoint> newest_sound(const fs::path& run, int threads = hard
 /// Ranks    each writes its shard; rank 0 waits for the others' and then makes the whole visible
 class CheckpointWriter {
  public:
-  /// names, relations: of the tables' rows, written by rank 0; must outlive this.
-  CheckpointWriter(const fs::path& run, int rank, int ranks, int keep, const NodeNames& names,
+  /// ranks_here: those of this machine. names, relations: of the tables' rows, written by rank 0; must outlive this.
+  CheckpointWriter(const fs::path& run, int rank, int ranks, int ranks_here, int keep, const NodeNames& names,
                    const NodeNames& relations);
   ~CheckpointWriter();  ///< waits for the thread; what is not whole is removed
 
@@ -196,10 +196,10 @@ class CheckpointWriter {
     bool beside = false, is_best = false;
     std::string error;  ///< why it could not be written, or empty
   };
-  /// Every rank: writes its `parts` into `folder`; a thread of rank 0 waits for the others' and makes the whole
-  /// visible. beside: where memory holds a copy of them, the thread writes that, and this returns; else when they are
-  /// written. state, finished: of rank 0. What goes wrong is in the result.
-  void write(const fs::path& folder, const RunState& state, const std::vector<TablesPart>& parts,
+  /// Every rank: a thread writes its `parts` into `folder`; that of rank 0 waits for the others' and makes the whole
+  /// visible. beside: writes a copy of them where memory holds one. True: of a copy; else parts and finished must stay
+  /// as they are until `wait`. state, finished: of rank 0. What goes wrong is in the result.
+  bool write(const fs::path& folder, const RunState& state, const std::vector<TablesPart>& parts,
              Rows<const float> finished, const Exec& exec, bool beside);
   bool is_writing() const { return writing_; }
   /// Rank 0, before it waits: the others are done with theirs; error: of one that could not write, or empty.
@@ -213,10 +213,11 @@ class CheckpointWriter {
                    Rows<const float> finished, const Exec& exec);
   Offset seal(const fs::path& folder, const RunState& state);
   void await_list(const fs::path& file, int rank);
-  void prune() const;
+  void prune(Offset newest) const;
+  std::shared_ptr<Copy> make_copy(const std::vector<TablesPart>& parts, Rows<const float> finished, const Exec& exec);
 
   fs::path run_;
-  int rank_, ranks_, keep_;
+  int rank_, ranks_, ranks_here_, keep_;
   const NodeNames &names_, &relations_;
   MemoryLedger ledger_;                 // of copies
   std::optional<OutputFolder> output_;  // of rank 0, while it is written

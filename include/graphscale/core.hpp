@@ -172,8 +172,12 @@ std::string describe(Device device);
 /// of a GPU what is free.
 Offset available_bytes(Device device);
 
-Offset resident_bytes();    ///< of this process, in memory now
-Offset host_limit_bytes();  ///< what this process may hold at most: of the machine's memory and the cgroup's the less
+Offset resident_bytes();  ///< of this process, in memory now
+/// Of the machine or the cgroup, whichever leaves less: bytes at most, and those that nobody has taken.
+struct HostMemory {
+  Offset limit = 0, left = 0;
+};
+HostMemory host_memory();
 
 /// Where a GPU sits, as "0000:3b:00.0"; empty on the CPU.
 std::string pci_address(Device device);
@@ -279,6 +283,7 @@ class Buffer {
 // --------------------------------------------------------------------------------------------------------- threads
 
 /// body(thread) on `threads` threads, 0 of them the caller's; returns when all have; rethrows the first exception.
+/// Throws memory, and calls no body, where the system has no more threads.
 void on_threads(int threads, const std::function<void(int thread)>& body);
 
 /// body(first, last, thread) over [0, count) in pieces of `grain`, taken by whichever thread is free.

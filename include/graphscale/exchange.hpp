@@ -109,9 +109,10 @@ std::unique_ptr<Comm> open_nccl(Comm& control, const Config& config, const Exec&
 /// the values and which ranks have them.
 void handshake(Comm& comm, const std::vector<std::pair<std::string, std::string>>& facts);
 
-/// Runs `work` on rank `root` alone, however long it takes: the others are told each second that it goes on, so that
-/// no deadline ends them. Collective. Throws on root what work throws.
-void wait_for_work(Comm& comm, int root, const std::function<void()>& work);
+/// Runs each rank's `work`, null for none, however long it takes: the ranks tell each other every second that it goes
+/// on, so that no deadline ends them. Collective. Throws on a rank what its work throws.
+void wait_for_work(Comm& comm, const std::function<void()>& work);
+void wait_for_work(Comm& comm, int root, const std::function<void()>& work);  ///< on rank `root` alone
 
 // ------------------------------------------------------------------------------------------------------- transports
 

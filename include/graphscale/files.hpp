@@ -179,7 +179,21 @@ class OutputFolder {
 
 /// Removes what processes of this host that are gone had under way in `folder`. OutputFile, OutputFolder and
 /// check_writable begin with this.
-void sweep_leftovers(const fs::path& folder);
+/// of_any_host: other hosts', too, whose processes nobody can see; for who holds the folder's lock.
+void sweep_leftovers(const fs::path& folder, bool of_any_host = false);
+
+/// A folder of which this process is the only one to write, as long as this lives; between processes that ask.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder);  ///< throws output where another process has it
+  FolderLock(const FolderLock&) = delete;
+  ~FolderLock();
+  bool is_held() const { return is_held_; }  ///< false on a file system without locks
+
+ private:
+  int descriptor_;
+  bool is_held_;
+};
 
 /// Removes `path` with all it holds: renamed first, so that nobody meets a part of it. Nothing where there is nothing.
 /// Throws output.

@@ -59,7 +59,7 @@ class Training {
   /// A pause: no step is under way on any rank, and each may look at its rows. There is one at validations, at
   /// checkpoints that are due by their steps, and soon after rank 0 asked for it; in place after every step.
   virtual void ask_to_pause() { paused_ = true; }
-  void end_pause() { paused_ = false; }
+  virtual void end_pause() { paused_ = false; }       ///< and with it what was asked for meanwhile
   bool paused() const { return paused_; }             ///< as rank 0 asked; the same on every rank
   bool at_checkpoint() const;                         ///< by checkpoint.every_steps
   virtual std::vector<TablesPart> parts() const = 0;  ///< the rows here; at a pause or after the end
@@ -181,6 +181,7 @@ class RankTrainer : public Training {
   Measures take_measures() override;
 
   void ask_to_pause() override { asked_to_pause_ = true; }
+  void end_pause() override { paused_ = asked_to_pause_ = false; }
   std::vector<TablesPart> parts() const override { return tables_->parts(); }
   const Exec& table_exec() const override { return exchange_; }
 

@@ -70,7 +70,6 @@ void write_row_ids(const fs::path& file, const TablesPart& part) {
 struct CheckpointWriter::Copy {
   std::vector<TablesPart> parts;
   std::vector<Buffer<char>> memory;
-  std::vector<float> finished_values;
   Rows<const float> finished;
 
   static Offset bytes(const std::vector<TablesPart>& parts, Rows<const float> finished) {
@@ -91,9 +90,13 @@ struct CheckpointWriter::Copy {
         copy_home(copy.data() + hot_bytes, rows.cold, bytes_of(rows) - hot_bytes, exec);
         rows.hot = copy.data(), rows.cold = nullptr, rows.hot_rows = rows.count;
       }
-    for (Offset i = 0; i < finished.count; ++i)
-      finished_values.insert(finished_values.end(), finished.row(i), finished.row(i) + finished.dim);
-    if (finished.count > 0) finished = {finished_values.data(), finished.count, finished.dim, finished.dim};
+    if (finished.count > 0) {
+      const Offset row_bytes = finished.dim * Offset(sizeof(float));
+      Buffer<char>& copy = memory.emplace_back(ledger, finished.count * row_bytes, "checkpoint: copy of rows");
+      for (Offset i = 0; i < finished.count; ++i)
+        std::memcpy(copy.data() + i * row_bytes, finished.row(i), std::size_t(row_bytes));
+      finished = {reinterpret_cast<const float*>(copy.data()), finished.count, finished.dim, finished.dim};
+    }
     gs::wait(exec);
   }
 
@@ -107,11 +110,16 @@ struct CheckpointWriter::Copy {
   }
 };
 
-CheckpointWriter::CheckpointWriter(const fs::path& run, int rank, int ranks, int keep, const NodeNames& names,
-                                   const NodeNames& relations)
-    : run_(run), rank_(rank), ranks_(ranks), keep_(keep), names_(names), relations_(relations), ledger_(Device{}) {
-  if (rank == 0) sweep_leftovers(checkpoints_of(run));
-}
+CheckpointWriter::CheckpointWriter(const fs::path& run, int rank, int ranks, int ranks_here, int keep,
+                                   const NodeNames& names, const NodeNames& relations)
+    : run_(run),
+      rank_(rank),
+      ranks_(ranks),
+      ranks_here_(ranks_here),
+      keep_(keep),
+      names_(names),
+      relations_(relations),
+      ledger_(Device{}) {}
 
 CheckpointWriter::~CheckpointWriter() {
   others_are_done("the run ended before");
@@ -131,39 +139,56 @@ fs::path CheckpointWriter::begin(const RunState& state) {
   return output_->path();
 }
 
-void CheckpointWriter::write(const fs::path& folder, const RunState& state, const std::vector<TablesPart>& parts,
+bool CheckpointWriter::write(const fs::path& folder, const RunState& state, const std::vector<TablesPart>& parts,
                              Rows<const float> finished, const Exec& exec, bool beside) {
   wait();
   const double start_s = now_s();
-  std::shared_ptr<Copy> copy;
-  if (beside && Copy::bytes(parts, finished) < available_bytes({}))
-    copy = std::make_shared<Copy>(parts, finished, ledger_, exec);
-  std::string error;
-  const auto unless_failed = [&](std::string& why, auto&& work) {
-    if (why.empty()) try {
-        work();
-      } catch (const std::exception& failure) {
-        why = failure.what();
-      }
-  };
-  if (!copy) unless_failed(error, [&] { write_files(folder, state, parts, finished, exec); });
-  const double waited_s = now_s() - start_s;
-  writing_ = true;
-  thread_ = std::thread([=, this] {
-    Result result{state.totals.steps, 0, waited_s, 0, copy != nullptr, state.is_best, error};
-    unless_failed(result.error, [&] {
-      const Exec here{Device{}, 1, nullptr, &ledger_};
-      if (copy) write_files(folder, state, copy->parts, copy->finished, here);
-      if (rank_ == 0) result.bytes = seal(folder, state);
-    });
+  std::shared_ptr<Copy> copy = beside ? make_copy(parts, finished, exec) : nullptr;
+  Result result{state.totals.steps, 0, now_s() - start_s, 0, copy != nullptr, state.is_best, ""};
+  const auto tell = [this, start_s, copied = copy != nullptr](Result result) {
     if (!result.error.empty()) output_.reset();
     result.write_s = now_s() - start_s;
+    if (!copied) result.waited_s = result.write_s;
     {
       const std::lock_guard lock(mutex_);
       result_ = result;
     }
     writing_ = false;
-  });
+  };
+  writing_ = true;
+  try {
+    thread_ = std::thread([=, this]() mutable {
+      try {
+        const Exec here{Device{}, 1, nullptr, &ledger_};
+        if (copy)
+          write_files(folder, state, copy->parts, copy->finished, here);
+        else
+          write_files(folder, state, parts, finished, exec);
+        copy.reset();
+        if (rank_ == 0) result.bytes = seal(folder, state);
+      } catch (const std::exception& error) {
+        result.error = error.what();
+      }
+      tell(result);
+    });
+  } catch (const std::system_error& error) {
+    result.error = cat("its thread cannot be started: ", error.what());
+    tell(result);
+  }
+  return copy != nullptr;
+}
+
+/// Null where memory is too short: all ranks of this machine copy at once, and something is to be left.
+std::shared_ptr<CheckpointWriter::Copy> CheckpointWriter::make_copy(const std::vector<TablesPart>& parts,
+                                                                    Rows<const float> finished, const Exec& exec) {
+  if (double(Copy::bytes(parts, finished)) * ranks_here_ > 0.9 * double(available_bytes({}))) return nullptr;
+  try {
+    return std::make_shared<Copy>(parts, finished, ledger_, exec);
+  } catch (const Error& error) {
+    if (error.fault != Fault::memory) throw;
+  } catch (const std::bad_alloc&) {
+  }
+  return nullptr;
 }
 
 void CheckpointWriter::others_are_done(const std::string& error) {
@@ -224,7 +249,7 @@ Offset CheckpointWriter::seal(const fs::path& folder, const RunState& state) {
   write_text(folder / kManifest, to_text(manifest));
   output_->commit();
   output_.reset();
-  prune();
+  prune(state.totals.steps);
   Offset bytes = 0;
   for (const FileSum& file : manifest.files) bytes += file.bytes;
   return bytes;
@@ -245,12 +270,13 @@ void CheckpointWriter::await_list(const fs::path& file, int rank) {
   }
 }
 
-/// Removes what is older than the newest `keep` and was not the best. What has no manifest that can be read counts for
-/// nothing and stays.
-void CheckpointWriter::prune() const {
+/// Removes what is older than the newest `keep` up to `newest` and was not the best. What is newer, and was damaged
+/// when the run went on, counts for nothing and stays; so does what has no manifest that can be read.
+void CheckpointWriter::prune(Offset newest) const {
   int kept = 0;
   bool has_best = false;
   for (const fs::path& folder : list_checkpoints(run_)) {
+    if (folder > checkpoint_of(run_, newest)) continue;
     bool is_best = false;
     try {
       is_best = !has_best && read_manifest(folder / kManifest).state.is_best;

@@ -11,6 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
+constexpr int kDeepest = 8;                    // what is nested deeper is not ours, and dump() would recurse into it
 constexpr const char* kChecksum = "checksum";  // of the text without it
 
 std::string hex(XXH64_hash_t hash) {
@@ -42,7 +43,8 @@ Json json_of(const std::vector<ShardEntry>& shards) {
 class Reader {
  public:
   explicit Reader(const fs::path& path) : path_(path) {
-    json_ = Json::parse(read_text(path), nullptr, false);
+    json_ = Json::parse(
+        read_text(path), [](int depth, auto, auto&) { return depth <= kDeepest; }, false);
     if (json_.is_discarded() || !json_.is_object()) fail("is no JSON object");
   }
 

@@ -14,6 +14,12 @@ struct Common {
   int thread_count() const;  ///< threads, or hardware_threads()
 };
 
+/// A check of options: CLI11 itself reads "-1" as 2^64 - 1.
+inline std::string whole_number(const std::string& text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? "" : text + " is not a whole number from 0 on";
+}
+
 void add_graph_ingest(CLI::App& graph, Common& common);  ///< graph ingest
 void add_graph_store(CLI::App& graph, Common& common);   ///< graph generate, info, versions, rollback, split
 void add_graph_diff(CLI::App& graph);                    ///< graph diff

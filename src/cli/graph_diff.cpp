@@ -30,6 +30,11 @@ void print_text(const DiffCommand& command, const Graph& before, const Graph& af
   line("nodes", counts(diff.nodes), of(before.info().num_nodes, after.info().num_nodes));
   line("arcs", counts(diff.arcs), of(before.info().num_arcs, after.info().num_arcs), ", ",
        with_commas(diff.reweighted_arcs), " with another weight");
+  const auto line_of_change = [&](const char* what, bool from, bool to) {
+    if (from != to) line(what, from ? "yes" : "no", " to ", to ? "yes" : "no");
+  };
+  line_of_change("directed", before.info().directed, after.info().directed);
+  line_of_change("weighted", before.info().weighted, after.info().weighted);
   if (before.info().num_relations + after.info().num_relations > 0)
     line("relations", counts(diff.relations), of(before.info().num_relations, after.info().num_relations));
 
@@ -51,9 +56,14 @@ void print_json(const DiffCommand& command, const Graph& before, const Graph& af
   };
   Json arcs = changes(diff.arcs);
   arcs["reweighted"] = diff.reweighted_arcs, arcs["first_reweighted"] = diff.first_reweighted;
-  const Json json{{"store", command.store}, {"from", before.info().id},
-                  {"to", after.info().id},  {"nodes", changes(diff.nodes)},
-                  {"arcs", arcs},           {"relations", changes(diff.relations)}};
+  const Json json{{"store", command.store},
+                  {"from", before.info().id},
+                  {"to", after.info().id},
+                  {"nodes", changes(diff.nodes)},
+                  {"arcs", arcs},
+                  {"relations", changes(diff.relations)},
+                  {"directed", {before.info().directed, after.info().directed}},
+                  {"weighted", {before.info().weighted, after.info().weighted}}};
   std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
@@ -78,7 +88,7 @@ void add_graph_diff(CLI::App& graph) {
   app->add_option("from", command->before, "the earlier version (default: the one that the later was made after)");
   app->add_option("to", command->after, "the later version (default: the current one)");
   app->add_option("--list", command->list, "names and arcs of each kind to print, at most")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number)
       ->capture_default_str();
   app->add_flag("--json", command->json, "one JSON object");
   app->callback([command] { run_diff(*command); });

@@ -15,12 +15,6 @@ using Json = nlohmann::ordered_json;
 
 std::string dumped(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-/// CLI11 reads "-1" as 2^64 - 1.
-std::string whole_number(const std::string& text) {
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  return digits ? "" : text + " is not a whole number from 0 on";
-}
-
 // ------------------------------------------------------------------------------------------------------------ generate
 
 struct GenerateCommand {

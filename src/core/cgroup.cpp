@@ -43,22 +43,22 @@ Offset number_of(const std::string& path, const std::string& key, Offset otherwi
   return otherwise;
 }
 
-CgroupMemory cgroup_memory() {
+HostMemory cgroup_memory() {
   static const std::vector<std::string> folders = find_cgroups("memory");
   struct Files {
     const char *limit, *usage, *idle_cache;  // the last is a key of memory.stat
   };
   constexpr Files kV2{"/memory.max", "/memory.current", "inactive_file"},
       kV1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"};
-  CgroupMemory memory;
+  HostMemory memory{kUnlimited, kUnlimited};
   for (const std::string& folder : folders)
     for (const Files& files : {kV2, kV1}) {
       const Offset limit = number_in(folder + files.limit);
       if (limit >= kUnlimited / 2) continue;  // version 1 says so by a huge number
       // Cached file pages that nobody uses count as taken, but are dropped when memory is asked for.
       const Offset taken = number_in(folder + files.usage) - number_of(folder + "/memory.stat", files.idle_cache, 0);
-      memory.limit = std::min(memory.limit, limit);
-      memory.left = std::min(memory.left, std::max<Offset>(0, limit - taken));
+      const Offset left = std::max<Offset>(0, limit - taken);
+      if (left < memory.left) memory = {limit, left};
     }
   return memory;
 }

@@ -10,10 +10,7 @@ namespace gs {
 
 inline constexpr Offset kUnlimited = std::numeric_limits<Offset>::max();
 
-struct CgroupMemory {
-  Offset limit = kUnlimited, left = kUnlimited;  ///< bytes at most, and still to be had
-};
-CgroupMemory cgroup_memory();
+HostMemory cgroup_memory();  ///< of the group that leaves least; kUnlimited where none has a limit
 
 double cgroup_processors();  ///< processor seconds a second; infinity where there is no quota
 

@@ -65,9 +65,10 @@ Offset available_bytes(Device device) {
 
 Offset resident_bytes() { return pages_of_process(1) * sysconf(_SC_PAGESIZE); }
 
-Offset host_limit_bytes() {
+HostMemory host_memory() {
   const Offset kib = number_of("/proc/meminfo", "MemTotal:", -1);
-  return std::min(kib < 0 ? kUnlimited : kib * 1024, cgroup_memory().limit);
+  const HostMemory machine{kib < 0 ? kUnlimited : kib * 1024, available_memory()}, cgroup = cgroup_memory();
+  return cgroup.left < machine.left ? cgroup : machine;
 }
 
 void* MemoryLedger::allocate(Offset bytes, const std::string& purpose) {

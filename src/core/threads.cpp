@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <system_error>
 #include <thread>
 
 #include "src/core/cgroup.hpp"
@@ -20,9 +21,26 @@ void on_threads(int threads, const std::function<void(int)>& body) {
     }
   };
 
+  // None begins before all are there: some bodies wait for each other.
+  enum Gate { closed, open, given_up };
+  std::atomic<Gate> gate{closed};
   std::vector<std::thread> others;
-  for (int thread = 1; thread < threads; ++thread) others.emplace_back(guarded, thread);
-  guarded(0);
+  others.reserve(std::size_t(std::max(1, threads)));
+  try {
+    for (int thread = 1; thread < threads; ++thread)
+      others.emplace_back([&, thread] {
+        gate.wait(closed);
+        if (gate == open) guarded(thread);
+      });
+    gate = open;
+  } catch (const std::system_error& error) {
+    first_failure = std::make_exception_ptr(
+        Error(Fault::memory, cat("thread ", others.size() + 1, " of ", threads, " cannot be started: ", error.what(),
+                                 "; use fewer threads or ranks, or raise the limit of processes or memory")));
+    gate = given_up;
+  }
+  gate.notify_all();
+  if (gate == open) guarded(0);
   for (std::thread& other : others) other.join();
   if (first_failure) std::rethrow_exception(first_failure);
 }

@@ -5,14 +5,18 @@
 
 namespace gs {
 
-void wait_for_work(Comm& comm, int root, const std::function<void()>& work) {
+void wait_for_work(Comm& comm, const std::function<void()>& work) {
   std::future<void> done;
-  if (comm.rank() == root) done = std::async(std::launch::async, work);
+  if (work) done = std::async(std::launch::async, work);
   for (Offset going_on = 1; going_on;) {
-    if (comm.rank() == root) going_on = done.wait_for(std::chrono::seconds(1)) == std::future_status::timeout;
-    comm.broadcast(&going_on, sizeof going_on, root);
+    going_on = work && done.wait_for(std::chrono::seconds(1)) == std::future_status::timeout;
+    comm.all_reduce(Span<Offset>(&going_on, 1));
   }
-  if (comm.rank() == root) done.get();
+  if (work) done.get();
+}
+
+void wait_for_work(Comm& comm, int root, const std::function<void()>& work) {
+  wait_for_work(comm, comm.rank() == root ? work : nullptr);
 }
 
 }  // namespace gs

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -44,8 +45,7 @@ fs::path temporary_beside(const fs::path& path) {
          cat(".", path.filename().string(), kTemporaryMark, host_name(), "-", ::getpid(), "-", random);
 }
 
-/// True for a name that `temporary_beside` made on this host in a process that is gone. Another host's cannot be
-/// judged.
+/// True for a name that `temporary_beside` made on this host in a process that is gone.
 bool left_by_dead_process(const std::string& name) {
   const std::size_t mark = name.rfind(kTemporaryMark), random = name.rfind('-');
   const std::size_t pid = random == std::string::npos || random == 0 ? random : name.rfind('-', random - 1);
@@ -201,10 +201,24 @@ bool OutputFolder::commit_as(const fs::path& path) {
   return true;
 }
 
-void sweep_leftovers(const fs::path& folder) {
+FolderLock::FolderLock(const fs::path& folder)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+      is_held_(descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
+  if (is_held_ || errno != EWOULDBLOCK) return;
+  ::close(descriptor_);
+  throw Error(Fault::output, cat(folder.string(), ": another process is writing there; wait for its end, or stop it"));
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void sweep_leftovers(const fs::path& folder, bool of_any_host) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (!left_by_dead_process(entry->path().filename().string())) continue;
+    const std::string name = entry->path().filename().string();
+    const bool of_a_run = name.rfind(kTemporaryMark) != std::string::npos && name[0] == '.';
+    if (!left_by_dead_process(name) && !(of_any_host && of_a_run)) continue;
     std::error_code removal;
     fs::remove_all(entry->path(), removal);
     log_info(cat(entry->path().string(), ": left by a process that is gone; ",
@@ -231,9 +245,13 @@ void replace_folder(const fs::path& next, const fs::path& path) {
     sync_folder(folder_of(path));
     return remove_folder(next);
   }
-  if (errno == EINVAL) remove_folder(path);  // a file system that does not exchange, as NFS
+  const fs::path hidden = temporary_beside(path);
+  const bool must_hide = errno == EINVAL;  // a file system that does not exchange, as NFS
+  if (must_hide && ::rename(path.c_str(), hidden.c_str()) != 0)
+    throw_system(Fault::output, path, "cannot be replaced", errno);
   if (!rename(0)) throw_system(Fault::output, path, "renaming into place failed", errno);
   sync_folder(folder_of(path));
+  if (must_hide) remove_folder(hidden);
 }
 
 void check_writable(const fs::path& path) {

@@ -62,6 +62,8 @@ class Comparison {
     }
   };
 
+  static constexpr std::uint64_t kOnlyBefore = std::uint64_t{1} << 32, kNoRelation = 2 * kOnlyBefore;
+
   void compare_names(const NodeNames& before, const NodeNames& after, const std::vector<RowId>& rows,
                      GraphChanges& changes) const {
     std::vector<bool> is_old(std::size_t(after.size()));
@@ -80,14 +82,13 @@ class Comparison {
     arcs.clear();
     if (row < 0) return;
     for (Offset at = graph.offsets[row]; at < graph.offsets[row + 1]; ++at)
-      arcs.push_back({target(graph.targets[at]), graph.relations.empty() ? 0 : relation(graph.relations[at]),
+      arcs.push_back({target(graph.targets[at]), graph.relations.empty() ? kNoRelation : relation(graph.relations[at]),
                       graph.weights.empty() ? 1 : graph.weights[at], at});
     std::sort(arcs.begin(), arcs.end());
   }
 
   /// Of `before_` and `after_`, a row each of the same name; -1: the graph has no such node.
   void compare_row(Offset before, Offset after) {
-    constexpr std::uint64_t kOnlyBefore = std::uint64_t{1} << 32;
     const auto mapped = [](const std::vector<RowId>& rows) {
       return [&](RowId id) { return rows[id] == kNoRow ? kOnlyBefore + id : rows[id]; };
     };
@@ -95,20 +96,35 @@ class Comparison {
     arcs_of(before_.csr(), before, old_, mapped(after_row_), mapped(after_relation_));
     arcs_of(after_.csr(), after, new_, same, same);
 
-    std::size_t i = 0, j = 0;
-    while (i < old_.size() || j < new_.size()) {
-      if (j == new_.size() || (i < old_.size() && old_[i].ends() < new_[j].ends())) {
-        ++diff_.arcs.removed, note_arc(diff_.arcs.first_removed, before_, before, old_[i++], "");
-      } else if (i == old_.size() || new_[j].ends() < old_[i].ends()) {
-        ++diff_.arcs.added, note_arc(diff_.arcs.first_added, after_, after, new_[j++], "");
-      } else {
-        const Arc &from = old_[i++], &to = new_[j++];
-        if (from.weight == to.weight) continue;
-        ++diff_.reweighted_arcs;
-        note_arc(diff_.first_reweighted, after_, after, to,
-                 cat("\t", weight_text(from.weight), "\t", weight_text(to.weight)));
+    for (std::size_t i = 0, j = 0; i < old_.size() || j < new_.size();) {
+      const bool is_old = j == new_.size() || (i < old_.size() && old_[i].ends() < new_[j].ends());
+      const auto ends = is_old ? old_[i].ends() : new_[j].ends();
+      gone_.clear(), come_.clear();
+      for (;;) {  // arcs of these ends; equal weights are the same arc
+        const bool has_old = i < old_.size() && old_[i].ends() == ends,
+                   has_new = j < new_.size() && new_[j].ends() == ends;
+        if (!has_old && !has_new) break;
+        if (has_old && has_new && old_[i].weight == new_[j].weight)
+          ++i, ++j;
+        else if (has_old && (!has_new || old_[i].weight < new_[j].weight))
+          gone_.push_back(&old_[i++]);
+        else
+          come_.push_back(&new_[j++]);
       }
+      note_changed(before, after);
     }
+  }
+
+  /// Of arcs with the same ends, those that came stand for as many that went, in order of weight.
+  void note_changed(Offset before, Offset after) {
+    const std::size_t both = std::min(gone_.size(), come_.size());
+    for (std::size_t k = 0; k < both; ++k)
+      ++diff_.reweighted_arcs, note_arc(diff_.first_reweighted, after_, after, *come_[k],
+                                        cat("\t", weight_text(gone_[k]->weight), "\t", weight_text(come_[k]->weight)));
+    for (std::size_t k = both; k < gone_.size(); ++k)
+      ++diff_.arcs.removed, note_arc(diff_.arcs.first_removed, before_, before, *gone_[k], "");
+    for (std::size_t k = both; k < come_.size(); ++k)
+      ++diff_.arcs.added, note_arc(diff_.arcs.first_added, after_, after, *come_[k], "");
   }
 
   void note_arc(std::vector<std::string>& list, const Graph& graph, Offset row, const Arc& arc,
@@ -126,7 +142,8 @@ class Comparison {
   const Offset list_;
   const bool undirected_;
   const std::vector<RowId> after_row_, after_relation_;
-  std::vector<Arc> old_, new_;
+  std::vector<Arc> old_, new_;           // of a row
+  std::vector<const Arc*> gone_, come_;  // of its arcs with the same ends, those of one side only
   GraphDiff diff_;
 };
 

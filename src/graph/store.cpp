@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1, kFormatOfTriples = 2;
+constexpr int kDeepestMeta = 8;  // what is nested deeper is not ours, and dump() would recurse into it
 constexpr const char* kCurrent = "CURRENT";
 constexpr const char* kMeta = "meta.json";
 constexpr const char *kOffsets = "offsets.npy", *kTargets = "targets.npy", *kWeights = "weights.npy",
@@ -37,10 +38,11 @@ std::string version_name(Offset number) {
 
 /// The number of "v0012", or nullopt for any other text.
 std::optional<Offset> version_number(const std::string& name) {
+  constexpr Offset kMost = Offset{1} << 62;  // there is always a next one
   Offset number = 0;
   if (name.empty() || name[0] != 'v') return std::nullopt;
   std::from_chars(name.data() + 1, name.data() + name.size(), number);
-  return number > 0 && version_name(number) == name ? std::optional(number) : std::nullopt;
+  return number > 0 && number < kMost && version_name(number) == name ? std::optional(number) : std::nullopt;
 }
 
 /// Numbers of the versions in the store, ascending.
@@ -135,7 +137,7 @@ Meta read_meta(const fs::path& folder) {
       from.at(name).get_to(value);
   };
   try {
-    const Json json = Json::parse(text);
+    const Json json = Json::parse(text, [](int depth, auto, auto&) { return depth <= kDeepestMeta; });
     if (!json.is_object() || !json.contains("format") || !json.contains("array_bytes"))
       fail(path, "was not written by GraphScale (no format, no array_bytes)", kRemedy);
     const Offset format = whole_number(path, "format", json.at("format"));

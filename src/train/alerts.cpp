@@ -6,7 +6,7 @@ namespace gs {
 namespace {
 
 constexpr double kMuchMemory = 0.85, kEnoughMemory = 0.8;  // apart, so that a share near one does not warn again
-constexpr double kFlat = 1e-3;                             // relative change of an epoch's mean loss
+constexpr double kFlat = 1e-3, kMoving = 5e-3;             // relative change of an epoch's mean loss; apart, too
 constexpr double kBusy = 0.5, kBusyPeriod_s = 60;
 
 long percent(double share) { return std::lround(100 * share); }
@@ -60,7 +60,8 @@ std::string Alerts::step(int epoch, Offset pairs, double loss) {
 std::string Alerts::end_epoch() {
   if (flat_epochs_ == 0 || pairs_ == 0) return "";
   const double mean = loss_ / double(pairs_), before = std::exchange(mean_, mean);
-  flat_ = before > 0 && std::abs(mean - before) < kFlat * before ? flat_ + 1 : 0;
+  const double least_change = is_on(kFlatLoss) ? kMoving : kFlat;
+  flat_ = before > 0 && std::abs(mean - before) < least_change * before ? flat_ + 1 : 0;
   if (!turn(kFlatLoss, flat_ >= flat_epochs_)) return "";
   return cat("loss: flat for ", flat_, flat_ == 1 ? " epoch" : " epochs", ", at ", mean, " in epoch ", epoch_,
              "; training has converged, or learns nothing (see eval.patience, training.learning_rate)");

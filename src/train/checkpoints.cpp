@@ -21,7 +21,7 @@ std::map<std::string, std::string> values_of(const Config& config) {
 
 }  // namespace
 
-Checkpoints::Checkpoints(const Graph& graph, const Config& config, const fs::path& run, Comm* comm,
+Checkpoints::Checkpoints(const Graph& graph, const Config& config, const fs::path& run, Comm* comm, int ranks_here,
                          MetricsFile* metrics, const RunState& from)
     : graph_(graph),
       config_(config),
@@ -29,7 +29,7 @@ Checkpoints::Checkpoints(const Graph& graph, const Config& config, const fs::pat
       metrics_(metrics),
       run_(run),
       relations_(relation_row_names(graph.relation_names(), dense_rows_of(config, graph.csr().num_relations))),
-      writer_(run, comm ? comm->rank() : 0, comm ? comm->size() : 1, config.checkpoint.keep, graph.names(),
+      writer_(run, comm ? comm->rank() : 0, comm ? comm->size() : 1, ranks_here, config.checkpoint.keep, graph.names(),
               *relations_),
       last_s_(now_s()),
       newest_step_(from.totals.steps) {}
@@ -64,19 +64,26 @@ void Checkpoints::save(Training& training, RunState state, Rows<const float> fin
     }
   if (comm_) folder = comm_->gather_texts(folder)[0];
   if (folder.empty()) return;
-  writer_.write(folder, state, training.parts(), finished, training.table_exec(), beside);
-  if (!beside) settle();
+  const bool copied = writer_.write(folder, state, training.parts(), finished, training.table_exec(), beside);
+  Offset waiting = copied ? 0 : 1;
+  if (comm_) comm_->all_reduce(Span<Offset>(&waiting, 1));
+  if (waiting > 0) settle();
 }
 
 void Checkpoints::mark_complete() {
-  if (keeps() && error_.empty()) gs::mark_complete(checkpoint_of(run_, newest_step_));
+  if (keeps() && error_.empty()) try {
+      gs::mark_complete(checkpoint_of(run_, newest_step_));
+    } catch (const Error& error) {
+      error_ = error.what();
+    }
 }
 
 /// Waits until the one under way is whole, or known to fail.
 void Checkpoints::settle() {
   const bool leads = !comm_ || comm_->rank() == 0;
   if (comm_) {
-    if (!leads) writer_.wait();
+    wait_for_work(
+        *comm_, leads ? std::function<void()>() : [&] { writer_.wait(); });
     const std::optional<CheckpointWriter::Result> own = leads ? std::nullopt : writer_.take_result();
     const std::vector<std::string> errors = comm_->gather_texts(own ? own->error : "");
     const auto failed = std::find_if(errors.begin(), errors.end(), [](const std::string& e) { return !e.empty(); });
@@ -105,6 +112,9 @@ void Checkpoints::warn_of(const std::string& error) {
 std::unique_ptr<Checkpoint> find_resumed(const fs::path& run, const Graph& graph, const Config& config) {
   std::unique_ptr<Checkpoint> found = newest_sound(run, hardware_threads());
   if (!found) return nullptr;
+  if (config.checkpoint.keep == 0)
+    throw Error(Fault::usage, cat("checkpoint.keep is 0: a run that goes on from ", found->folder().string(),
+                                  " needs a checkpoint at its end; give 1 or more"));
   const RunState& state = found->state();
   const auto refuse = [&](const auto&... parts) {
     throw Error(Fault::input, cat(found->folder().string(), ": ", parts...,

@@ -9,10 +9,10 @@ namespace gs {
 /// The checkpoints of a run under way. Of ranks each has one of these, and the same calls are made on all.
 class Checkpoints {
  public:
-  /// comm: null of training in place. metrics: of rank 0, else null. All must outlive this.
-  /// from: where the run goes on.
-  Checkpoints(const Graph& graph, const Config& config, const fs::path& run, Comm* comm, MetricsFile* metrics,
-              const RunState& from);
+  /// comm: null of training in place. ranks_here: of this machine. metrics: of rank 0, else null. All must outlive
+  /// this. from: where the run goes on.
+  Checkpoints(const Graph& graph, const Config& config, const fs::path& run, Comm* comm, int ranks_here,
+              MetricsFile* metrics, const RunState& from);
 
   /// Rank 0, after each step: asks `training` to pause where the time has come, and tells of what was written.
   void look(Training& training);

@@ -20,6 +20,7 @@ std::string shown(std::string name) {
 }
 
 std::string percent(double share) {
+  if (share >= 0.1) return cat(std::lround(100 * share), " %");
   std::ostringstream text;
   text.precision(2);
   text << 100 * share << " %";
@@ -32,7 +33,9 @@ Hubs hubs_of(const Csr& graph) {
   std::vector<Offset> degrees;
   for (Offset row = 0; row < graph.num_nodes(); ++row) degrees.push_back(graph.degree(row));
   if (graph.directed)
-    for (const RowId target : graph.targets) ++degrees[target];
+    for (Offset row = 0; row < graph.num_nodes(); ++row)
+      for (const RowId target : graph.neighbours(row))
+        if (target != row) ++degrees[target];
   Hubs hubs;
   hubs.largest = RowId(std::max_element(degrees.begin(), degrees.end()) - degrees.begin());
   hubs.degree = degrees[hubs.largest];
@@ -52,8 +55,8 @@ void log_hubs(const Graph& graph) {
                " of arcs; the hundredth of the nodes of highest degree: ", percent(hubs.top_share)));
   if (hubs.largest_share > kDominant)
     log_warn(cat("node ", name, " holds ", percent(hubs.largest_share),
-                 " of the arcs: most walks pass through it, and ",
-                 "their nodes become alike; without it the others may be told apart better"));
+                 " of the arcs: much of what is trained meets it, and its neighbours become alike; ",
+                 "without it they may be told apart better"));
 }
 
 }  // namespace gs

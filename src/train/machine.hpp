@@ -14,7 +14,8 @@ struct CardUse {
 };
 
 struct MachineUse {
-  Offset resident_bytes = 0, host_limit_bytes = 0;
+  Offset resident_bytes = 0;                         ///< of the process, with mapped files
+  Offset host_used_bytes = 0, host_limit_bytes = 0;  ///< by anyone; of the machine or the cgroup
   std::optional<CardUse> card;
 };
 

@@ -92,6 +92,7 @@ void MetricsFile::write(Training& training, const Training::Step& since, double 
   line["memory"] = {{"device", reading.device_bytes},
                     {"host", reading.host_bytes},
                     {"resident_bytes", reading.machine.resident_bytes},
+                    {"host_used_bytes", reading.machine.host_used_bytes},
                     {"host_limit_bytes", reading.machine.host_limit_bytes}};
   add_card(reading.machine.card, line["gpu"]);
   write_line(line.dump());

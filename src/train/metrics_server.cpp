@@ -1,6 +1,7 @@
 #include "src/train/metrics_server.hpp"
 
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
 #include <future>
 #include <thread>
@@ -22,6 +23,37 @@ std::string MetricsServer::url() const {
 
 #if defined(GS_HTTP)
 
+namespace {
+
+constexpr int kThreads = 4, kQueued = 16, kPatience_s = 2;
+
+/// Where more connections wait than kQueued, none is accepted: each holds a file of this process.
+class BoundedQueue : public httplib::TaskQueue {
+ public:
+  void enqueue(std::function<void()> task) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_ < kQueued; });
+    ++waiting_;
+    pool_.enqueue([this, task = std::move(task)] {
+      {
+        const std::lock_guard begins(mutex_);
+        --waiting_;
+      }
+      changed_.notify_one();
+      task();
+    });
+  }
+  void shutdown() override { pool_.shutdown(); }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int waiting_ = 0;
+  httplib::ThreadPool pool_{kThreads};
+};
+
+}  // namespace
+
 struct MetricsServer::State {
   httplib::Server server;
   std::mutex mutex;
@@ -34,10 +66,12 @@ struct MetricsServer::State {
 
 MetricsServer::MetricsServer(const std::string& address, int port)
     : address_(address), port_(port), state_(std::make_shared<State>()) {
-  constexpr int kThreads = 4, kPatience_s = 2;
+  if (address.empty())
+    throw Error(Fault::usage, "metrics.metrics_address is empty: an address is expected, such as 127.0.0.1");
   httplib::Server& server = state_->server;
-  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+  server.new_task_queue = [] { return new BoundedQueue; };
   server.set_read_timeout(kPatience_s), server.set_write_timeout(kPatience_s);
+  server.set_keep_alive_timeout(1);  // s, until the first request begins
   server.set_keep_alive_max_count(1);
   server.set_payload_max_length(0);
   // httplib's own options let two processes share a port.

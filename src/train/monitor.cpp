@@ -30,8 +30,10 @@ void Monitor::note(const Training& training, const Training::Step& step) {
 
 void Monitor::look_at_machine(double now_s) {
   looked_s_ = now_s;
-  machine_.resident_bytes = resident_bytes(), machine_.host_limit_bytes = host_limit_bytes();
-  warn(alerts_.host_memory(machine_.resident_bytes, machine_.host_limit_bytes));
+  const HostMemory host = host_memory();
+  machine_.resident_bytes = resident_bytes();
+  machine_.host_limit_bytes = host.limit, machine_.host_used_bytes = host.limit - host.left;
+  warn(alerts_.host_memory(machine_.host_used_bytes, machine_.host_limit_bytes));
   if (!card_) return;
   machine_.card = card_->use();
   if (!machine_.card) return;

@@ -119,6 +119,8 @@ void add_memory(Page& page, const Reading& reading) {
   page.gauge("memory_peak_bytes", "Most memory of the device held at once.", double(reading.peak_bytes));
   page.gauge("process_resident_bytes", "Memory of the process, with mapped files.",
              double(reading.machine.resident_bytes));
+  page.gauge("host_memory_used_bytes", "Memory in use by anyone, without what can be dropped.",
+             double(reading.machine.host_used_bytes));
   page.gauge("host_memory_limit_bytes", "Memory of the machine, or what the cgroup allows.",
              double(reading.machine.host_limit_bytes));
   if (!reading.machine.card) return;

@@ -56,8 +56,14 @@ class RankTrainer::Pipeline {
   explicit Pipeline(RankTrainer& trainer)
       : trainer_(trainer), first_(trainer.steps_done_), steps_(trainer.next_pause(first_)), start_s_(now_s()) {
     for (const auto& slot : trainer_.slots_) free_.push(slot.get());
-    if (!trainer_.partitioned_) sampler_ = std::thread([this] { guarded([this] { sample_all(); }); });
-    exchange_ = std::thread([this] { guarded([this] { exchange_all(); }); });
+    try {
+      if (!trainer_.partitioned_) sampler_ = std::thread([this] { guarded([this] { sample_all(); }); });
+      exchange_ = std::thread([this] { guarded([this] { exchange_all(); }); });
+    } catch (const std::system_error& error) {
+      close();
+      join();
+      throw Error(Fault::memory, cat("a stage's thread cannot be started: ", error.what()));
+    }
   }
 
   ~Pipeline() {

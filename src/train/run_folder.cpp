@@ -7,6 +7,7 @@ fs::path next_of(fs::path folder) { return folder += ".next"; }
 
 /// Whatever its end was: the last line of its metrics says so.
 bool has_ended(const fs::path& run) {
+  if (!fs::exists(run / kMetricsFile)) return false;
   const MappedFile file(run / kMetricsFile);
   std::string_view text(file.bytes().data, std::size_t(file.bytes().size));
   if (text.empty() || text.back() != '\n') return false;
@@ -32,13 +33,15 @@ void make_run_folder(const fs::path& run) {
   if (failure) throw Error(Fault::output, cat(run.string(), ": cannot be made: ", failure.message()));
 }
 
-void check_space(const fs::path& run, const Csr& graph, const Config& config) {
+void check_space(const fs::path& run, const Csr& graph, const Config& config, Existing existing) {
   const Offset embeddings = graph.num_nodes() * (4 * Offset(config.model.dim) + 16);
   const ModelShape shape = model_shape(parts_of(config).back(), graph.num_nodes(), graph.num_relations);
   const int state = kernels::state_columns(optimizer_of(config.training), shape.dim);
   const Offset a_row = 4 * ((shape.one_table ? 1 : 2) * Offset(shape.dim + state) + 1);
   const Offset a_checkpoint = shape.rows() * a_row + (parts_of(config).size() > 1 ? embeddings : 0);
-  const Offset kept = config.checkpoint.keep > 0 ? config.checkpoint.keep + 1 : 0;  // and the one being written
+  const int best = config.eval.valid.empty() ? 0 : 1;
+  Offset kept = config.checkpoint.keep > 0 ? config.checkpoint.keep + best + 1 : 0;  // and the one being written
+  if (existing == Existing::resume) kept -= std::min<Offset>(kept, Offset(list_checkpoints(run).size()));
   const Offset wanted = embeddings + kept * a_checkpoint, free = free_bytes(run);
   if (free >= wanted) return;
   throw Error(Fault::output,
@@ -85,9 +88,9 @@ void check_run_folder(const fs::path& run, Existing existing) {
   if (!fs::exists(status)) return;
   const bool empty = fs::is_empty(run, failure);
   if (failure) refuse("cannot be read");
-  if (!empty && !fs::exists(run / kMetricsFile))
-    refuse("is a folder of something else (it has no metrics.jsonl); choose another");
   const bool has_embeddings = fs::exists(run / kEmbeddings), has_checkpoints = !list_checkpoints(run).empty();
+  if (!empty && !fs::exists(run / kMetricsFile) && !has_checkpoints)
+    refuse("is a folder of something else (it has no metrics.jsonl); choose another");
   if (existing == Existing::resume && has_embeddings && !has_checkpoints && has_ended(run))
     refuse(
         "holds embeddings and no checkpoint: there is nothing to resume; choose another folder, or pass --overwrite");

@@ -7,7 +7,7 @@ namespace gs {
 
 void make_run_folder(const fs::path& run);  ///< throws output
 /// Throws output where the disk seems too full for the embeddings and the checkpoints that are kept.
-void check_space(const fs::path& run, const Csr& graph, const Config& config);
+void check_space(const fs::path& run, const Csr& graph, const Config& config, Existing existing);
 
 /// The relation's name, or, from the rows of their reciprocals on, that with a mark.
 std::string relation_row_name(const NodeNames& relations, Offset row);

@@ -53,6 +53,8 @@ TrainSummary with_record(const Config& config, const fs::path& run, const RunSta
                          const std::function<void(MetricsFile&, TrainSummary&)>& body) {
   Monitor monitor(config);
   make_run_folder(run);
+  const FolderLock lock(run);
+  sweep_leftovers(checkpoints_of(run), lock.is_held());
   TrainSummary summary;
   if (resumed) {
     static_cast<RunTotals&>(summary) = resumed->totals;
@@ -118,17 +120,20 @@ void run_steps(Training& training, const Config& config, MetricsFile& metrics, b
 void check_place(const Graph& graph, const Config& config, const fs::path& run, Existing existing) {
   check_run_folder(run, existing);
   check_metrics_port(config.metrics);
-  check_space(run, graph.csr(), config);
+  check_space(run, graph.csr(), config, existing);
 }
 
-bool is_complete(const fs::path& run, const RunState& state, const Config& config) {
-  if (!state.complete || config.training.epochs > state.config.training.epochs) return false;
+bool is_complete(const RunState& state, const Config& config) {
+  const bool would_go_on = config.training.epochs > state.config.training.epochs ||
+                           (has_lost_patience(state) && config.eval.patience != state.config.eval.patience);
+  return state.complete && !would_go_on;
+}
+
+TrainSummary left_as_it_is(const fs::path& run, const RunState& state) {
   log_info(cat(run.string(), ": the run is complete (", with_commas(state.totals.steps), " steps, ",
-               state.config.training.epochs, " epochs) and is left as it is; more training.epochs would go on"));
-  return true;
-}
-
-TrainSummary left_as_it_is(const RunState& state) {
+               state.config.training.epochs, " epochs",
+               has_lost_patience(state) ? ", ended early by eval.patience" : "",
+               ") and is left as it is; more training.epochs would go on"));
   TrainSummary summary;
   static_cast<RunTotals&>(summary) = state.totals;
   summary.was_complete = true;
@@ -185,6 +190,8 @@ void Outcome::keep(std::size_t part, Rows<const float> table) {
 void Outcome::restore(Rows<const float> finished) {
   for (Offset i = 0; i < finished.count; ++i) std::copy_n(finished.row(i), dim_, joined_.data() + i * dim_);
 }
+
+bool Outcome::is_kept() const { return !joined_.empty() || fs::exists(run_ / kEmbeddings); }
 
 Rows<const float> Outcome::finished() const {
   return {joined_.data(), joined_.empty() ? 0 : graph_.csr().num_nodes(), dim_, dim_};

@@ -21,10 +21,9 @@ void run_steps(Training& training, const Config& config, MetricsFile& metrics, b
 /// Before anything is loaded onto devices or trained. Throws output.
 void check_place(const Graph& graph, const Config& config, const fs::path& run, Existing existing);
 
-/// Whether there is nothing left to do for `config`. Says so.
-bool is_complete(const fs::path& run, const RunState& state, const Config& config);
+bool is_complete(const RunState& state, const Config& config);  ///< there is nothing left to do for `config`
 
-TrainSummary left_as_it_is(const RunState& state);  ///< of such a run
+TrainSummary left_as_it_is(const fs::path& run, const RunState& state);  ///< of such a run; says so
 
 /// Where a run stands in its part `part`, but for what Checkpoints adds.
 RunState state_of(int part, const RunTotals& totals, const std::optional<Validator>& validator,
@@ -47,6 +46,7 @@ class Outcome {
   /// table: [dense rows + nodes, dim / parts] host memory. In place of what was kept of the part before.
   void keep(std::size_t part, Rows<const float> table);
   void restore(Rows<const float> finished);  ///< of a checkpoint
+  bool is_kept() const;                      ///< of a run that goes on: what was kept is there
   Rows<const float> finished() const;        ///< [nodes, dim] of several parts; else none
   void finish();                             ///< after the last part
 

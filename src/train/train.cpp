@@ -23,9 +23,9 @@ void log_end(const TrainSummary& summary, const fs::path& run) {
 TrainSummary train_in_place(const Graph& graph, const std::string& graph_path, const Config& given, const fs::path& run,
                             Existing existing) {
   check_place(graph, given, run, existing);
-  const std::unique_ptr<Checkpoint> resumed = existing == Existing::resume ? find_resumed(run, graph, given) : nullptr;
+  std::shared_ptr<const Checkpoint> resumed = existing == Existing::resume ? find_resumed(run, graph, given) : nullptr;
   const Config config = resumed ? resumed_config(resumed->state(), given) : given;
-  if (resumed && is_complete(run, resumed->state(), config)) return left_as_it_is(resumed->state());
+  if (resumed && is_complete(resumed->state(), config)) return left_as_it_is(run, resumed->state());
   const int threads = config.run.threads > 0 ? config.run.threads : hardware_threads();
   const Device device = choose_device(config.run.device);
   log_graph(graph, graph_path, config);
@@ -33,23 +33,25 @@ TrainSummary train_in_place(const Graph& graph, const std::string& graph_path, c
   const std::vector<Config> parts = parts_of(config);
   std::optional<Validation> validation;
   if (!config.eval.valid.empty()) validation.emplace(graph, config);
-  const WarmStart start(graph, config, resumed.get());
+  WarmStart start(graph, config, resumed);
   start.log();
-  const RunState from = resumed ? resumed->state() : RunState();
+  const bool goes_on = resumed != nullptr;
+  const RunState from = goes_on ? resumed->state() : RunState();
   const auto make_trainer = [&](std::size_t part) {
     auto trainer =
         std::make_unique<Trainer>(graph.csr(), parts[part], device, threads, start.rows(part, parts[part].model.dim));
-    if (resumed && int(part) == from.part) trainer->resume(from);
+    if (goes_on && int(part) == from.part) trainer->resume(from);
     return trainer;
   };
   const std::size_t first_part = std::size_t(from.part);
   auto trainer = make_trainer(first_part);  // refuses what cannot be trained
   log_info(cat("memory: ", human_bytes(double(trainer->plan().total_bytes())), " on ", to_string(device), ", ",
                with_commas(trainer->plan().step_walks), " ", unit_name(config), " a step"));
-  return with_record(config, run, resumed ? &from : nullptr, [&](MetricsFile& metrics, TrainSummary& summary) {
+  return with_record(config, run, goes_on ? &from : nullptr, [&](MetricsFile& metrics, TrainSummary& summary) {
     Outcome outcome(graph, config, run, parts.size());
     if (resumed) outcome.restore(resumed->finished());
-    Checkpoints checkpoints(graph, config, run, nullptr, &metrics, from);
+    resumed.reset(), start.drop_resumed();
+    Checkpoints checkpoints(graph, config, run, nullptr, 1, &metrics, from);
     std::vector<float> copy;
     MemoryLedger ledger(device);  // of validations
     for (std::size_t p = first_part; p < parts.size() && !summary.stopped; ++p) {
@@ -58,7 +60,8 @@ TrainSummary train_in_place(const Graph& graph, const std::string& graph_path, c
       std::optional<Validator> validator;
       if (validation)
         validator.emplace(*validation, config, Exec{device, threads, nullptr, &ledger}, metrics, summary, keep);
-      if (validator && resumed && p == first_part && fs::exists(run / kEmbeddings)) validator->restore(from);
+      const bool resumes = goes_on && p == first_part;
+      if (validator && resumes && outcome.is_kept() && !validator->restore(from)) trainer->end();
       const auto save = [&](bool beside) {
         checkpoints.save(*trainer, state_of(int(p), summary, validator, *trainer), outcome.finished(), beside);
       };

@@ -111,23 +111,27 @@ std::unique_ptr<Checkpoint> find_resumed_by_all(const fs::path& run, const Graph
 class RankSession {
  public:
   /// resumed: where the run goes on, or null.
-  RankSession(const Graph& graph, const Config& config, const fs::path& run, Comm& comm, Device device, int threads,
-              const Checkpoint* resumed)
+  RankSession(const Graph& graph, const Config& config, const fs::path& run, Comm& comm, const World& world,
+              Device device, int threads, std::shared_ptr<const Checkpoint> resumed)
       : graph_(graph),
         config_(config),
         run_(run),
         parts_(parts_of(config)),
         comm_(comm),
+        ranks_here_(world.local_size),
         device_(device),
         threads_(threads),
+        goes_on_(resumed != nullptr),
         from_(resumed ? resumed->state() : RunState()),
-        resumed_(resumed),
-        start_(graph, config, resumed) {
+        finished_(resumed),
+        start_(graph, config, std::move(resumed)) {
     wait_for_work(comm, 0, [&] {
       start_.log();
       if (!config.eval.valid.empty()) validation_.emplace(graph, config);
     });
     start(std::size_t(from_.part));
+    start_.drop_resumed();
+    if (comm.rank() > 0) finished_.reset();
   }
 
   const RankTrainer& trainer() const { return *trainer_; }
@@ -135,7 +139,7 @@ class RankSession {
   /// All ranks step; the vectors come to rank 0, which writes them.
   void serve() {
     naming_last_step([&] {
-      Checkpoints checkpoints(graph_, config_, run_, &comm_, nullptr, from_);
+      Checkpoints checkpoints(graph_, config_, run_, &comm_, ranks_here_, nullptr, from_);
       Offset steps_before = from_.totals.steps - from_.steps;  // of earlier parts
       const auto save = [&](bool beside) {
         RunState state;
@@ -144,6 +148,7 @@ class RankSession {
       };
       for (std::size_t p = std::size_t(from_.part); p < parts_.size(); ++p) {
         if (int(p) > from_.part) start(p);
+        if (resumes(int(p))) agree({});
         while (!trainer_->done()) {
           trainer_->step();
           Verdict verdict;
@@ -168,11 +173,12 @@ class RankSession {
   }
 
   TrainSummary lead() {
-    return with_record(config_, run_, resumed_ ? &from_ : nullptr, [&](MetricsFile& metrics, TrainSummary& summary) {
+    return with_record(config_, run_, goes_on_ ? &from_ : nullptr, [&](MetricsFile& metrics, TrainSummary& summary) {
       naming_last_step([&] {
         Outcome outcome(graph_, config_, run_, parts_.size());
-        if (resumed_) outcome.restore(resumed_->finished());
-        Checkpoints checkpoints(graph_, config_, run_, &comm_, &metrics, from_);
+        if (finished_) outcome.restore(finished_->finished());
+        finished_.reset();
+        Checkpoints checkpoints(graph_, config_, run_, &comm_, ranks_here_, &metrics, from_);
         for (std::size_t p = std::size_t(from_.part); p < parts_.size() && !summary.stopped; ++p) {
           if (int(p) > from_.part) start(p);
           lead_part(int(p), metrics, summary, outcome, checkpoints);
@@ -191,8 +197,9 @@ class RankSession {
     trainer_.reset();
     trainer_ = std::make_unique<RankTrainer>(graph_.csr(), parts_[part], comm_, device_, threads_,
                                              start_.rows(part, parts_[part].model.dim));
-    if (resumed_ && int(part) == from_.part) trainer_->resume(from_);
+    if (resumes(int(part))) trainer_->resume(from_);
   }
+  bool resumes(int part) const { return goes_on_ && part == from_.part; }
 
   /// Of a rank that misses another: how far they had come together. Between two parts there is no trainer.
   template <class Body>
@@ -211,7 +218,7 @@ class RankSession {
     const auto keep = [&](Rows<const float> table) { outcome.keep(std::size_t(part), table); };
     if (validation_)
       validator.emplace(*validation_, config_, Exec{device_, threads_, nullptr, &ledger}, metrics, summary, keep);
-    if (validator && resumed_ && part == from_.part && fs::exists(run_ / kEmbeddings)) validator->restore(from_);
+    if (resumes(part)) agree({!validator || !outcome.is_kept() || validator->restore(from_)});
     const auto save = [&](bool beside) {
       checkpoints.save(*trainer_, state_of(part, summary, validator, *trainer_), outcome.finished(), beside);
     };
@@ -266,10 +273,12 @@ class RankSession {
   const fs::path& run_;
   std::vector<Config> parts_;
   Comm& comm_;
+  int ranks_here_;
   Device device_;
   int threads_;
+  bool goes_on_;
   RunState from_;
-  const Checkpoint* resumed_;
+  std::shared_ptr<const Checkpoint> finished_;  // of rank 0, until its finished columns are taken
   WarmStart start_;
   std::optional<Validation> validation_;  // of rank 0
   std::vector<float> table_;              // of rank 0
@@ -285,11 +294,11 @@ TrainSummary train_ranks(const Graph& graph, const std::string& graph_path, cons
     handshake(comm, facts_of(graph, given));
     const bool leads = comm.rank() == 0;
     if (leads) check_place(graph, given, run, existing);
-    const std::unique_ptr<Checkpoint> resumed =
+    std::shared_ptr<const Checkpoint> resumed =
         existing == Existing::resume ? find_resumed_by_all(run, graph, given, comm) : nullptr;
     const Config config = resumed ? resumed_config(resumed->state(), given) : given;
-    if (resumed && is_complete(run, resumed->state(), config)) {
-      if (leads) summary = left_as_it_is(resumed->state());
+    if (resumed && is_complete(resumed->state(), config)) {
+      if (leads) summary = left_as_it_is(run, resumed->state());
       return;
     }
     const int all_threads = config.run.threads > 0 ? config.run.threads * world.local_size : hardware_threads();
@@ -297,7 +306,7 @@ TrainSummary train_ranks(const Graph& graph, const std::string& graph_path, cons
     const Device device = device_of_rank(config, world, comm.rank());
     wait_for_work(comm, 0, [&] { log_graph(graph, graph_path, config); });
     if (leads) log_device(config, device, threads);
-    RankSession session(graph, config, run, comm, device, threads, resumed.get());
+    RankSession session(graph, config, run, comm, world, device, threads, std::move(resumed));
     comm.barrier();  // a rank that cannot begin ends the others before anything is written
     wait_for_work(comm, 0, [&] { log_ranks(session.trainer(), graph.csr(), world, comm); });
     if (leads) {

@@ -44,4 +44,17 @@ bool Validator::goes_on(const Training& training, Rows<const float> table) {
   return false;
 }
 
+bool Validator::restore(const RunState& from) {
+  rankings_ = from.part_validations, without_better_ = from.validations_without_better;
+  if (!has_lost_patience(from)) return true;
+  summary_.early =
+      from.config.eval.patience == config_.eval.patience && from.config.training.epochs == config_.training.epochs;
+  if (!summary_.early) without_better_ = 0;
+  return !summary_.early;
+}
+
+bool has_lost_patience(const RunState& state) {
+  return state.config.eval.patience > 0 && state.validations_without_better >= state.config.eval.patience;
+}
+
 }  // namespace gs

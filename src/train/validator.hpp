@@ -21,10 +21,9 @@ class Validator {
   bool is_best_at(const Training& training) const {  ///< the vectors after its last step
     return rankings_ > 0 && without_better_ == 0 && training.at_validation();
   }
-  /// Of a run that goes on, and of one that is to.
-  void restore(const RunState& state) {
-    rankings_ = state.part_validations, without_better_ = state.validations_without_better;
-  }
+  /// Of a run that goes on where its best vectors are kept. False: it has ended for want of patience, and still does by
+  /// the options of now.
+  bool restore(const RunState& from);
   void add_to(RunState& state) const {
     state.part_validations = rankings_, state.validations_without_better = without_better_;
   }
@@ -40,5 +39,8 @@ class Validator {
   int rankings_ = 0, without_better_ = 0;
   std::string note_;
 };
+
+/// Whether the part that `state` is of had as many validations without a better one as eval.patience allows.
+bool has_lost_patience(const RunState& state);
 
 }  // namespace gs

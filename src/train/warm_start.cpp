@@ -6,10 +6,14 @@
 
 namespace gs {
 
-WarmStart::WarmStart(const Graph& graph, const Config& config, const Checkpoint* resumed)
-    : graph_(graph), config_(config), resumed_(resumed), dense_rows_(dense_rows_of(config, graph.csr().num_relations)) {
+WarmStart::WarmStart(const Graph& graph, const Config& config, std::shared_ptr<const Checkpoint> resumed)
+    : graph_(graph),
+      config_(config),
+      resumed_(std::move(resumed)),
+      dense_rows_(dense_rows_of(config, graph.csr().num_relations)) {
   const fs::path run = config.start.warm_start;
-  if (!run.empty() && !resumed) {
+  const bool begins_a_part = !resumed_ || resumed_->state().part + 1 < int(parts_of(config).size());
+  if (!run.empty() && begins_a_part) {
     const bool of_triples = is_knowledge_graph_model(config.model.kind);
     const auto refuse = [&](const std::string& what) { throw Error(Fault::input, cat(run.string(), ": ", what)); };
     if (fs::exists(run / kConfigFile)) {
@@ -140,8 +144,10 @@ bool WarmStart::start_of(RowId row, int first_column, Span<float> values) const 
 StartRows WarmStart::rows(std::size_t part, int columns) const {
   const int first_column = int(part) * columns;
   StartRows start;
-  if (resumed_ && int(part) == resumed_->state().part) start = resumed_->rows();
-  if (nodes_)
+  const bool is_resumed = resumed_ && int(part) == resumed_->state().part;
+  if (is_resumed)
+    start = resumed_->rows();
+  else if (nodes_)
     start.vectors = [=, this](RowId row, float* values) { return start_of(row, first_column, {values, columns}); };
   const auto of_checkpoint = [&](const char* table) -> StartRows::Values {
     if (!checkpoint_ || checkpoint_->columns(table) == 0) return {};

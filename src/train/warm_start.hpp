@@ -12,8 +12,9 @@ class WarmStart {
  public:
   /// `graph` and `config`, of the whole run, must outlive this.
   /// Throws input: no such run, other columns, another kind of model, a list that names no node of the graph.
-  /// resumed: what rows start from instead, or null.
-  WarmStart(const Graph& graph, const Config& config, const Checkpoint* resumed = nullptr);
+  /// resumed: what rows of its part start from instead, or null.
+  WarmStart(const Graph& graph, const Config& config, std::shared_ptr<const Checkpoint> resumed = nullptr);
+  void drop_resumed() { resumed_.reset(); }  ///< once its part has begun: it holds files that may be removed meanwhile
 
   /// Of one of the trainings that parts_of cuts the columns into; to be asked from any thread.
   StartRows rows(std::size_t part, int columns) const;
@@ -35,7 +36,7 @@ class WarmStart {
 
   const Graph& graph_;
   const Config& config_;
-  const Checkpoint* resumed_;
+  std::shared_ptr<const Checkpoint> resumed_;
   Offset dense_rows_;
   std::optional<Embeddings> nodes_, relations_;
   std::unique_ptr<Checkpoint> checkpoint_;        // of the earlier run with the same vectors, for all else of a row

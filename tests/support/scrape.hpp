@@ -16,16 +16,20 @@
 
 namespace gs {
 
-/// A connection to this machine's port, or -1.
-inline int connect_to(int port) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+/// A connection to this machine's port that may still be under way.
+inline int begin_to_connect(int port, int type = SOCK_STREAM | SOCK_NONBLOCK) {
+  const int socket = ::socket(AF_INET, type, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET, address.sin_port = htons(std::uint16_t(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EINPROGRESS)
+    return socket;
   ::close(socket);
   return -1;
 }
+
+/// A connection to this machine's port, or -1.
+inline int connect_to(int port) { return begin_to_connect(port, SOCK_STREAM); }
 
 struct HttpAnswer {
   int status = 0;  ///< 0: nobody listens
