@@ -430,7 +430,7 @@ TEST(Alert, OfAFlatLossNeedsSoManyEpochsMore) {
 TEST(Alert, OfAFlatLossIsOverWithAChange) {
   Alerts alerts(2), falling(2);
 
-  EXPECT_EQ(flat_after(alerts, {0.7, 0.7002, 0.7001, 0.7, 0.6, 0.6, 0.6}), (std::vector<int>{2, 6}));
+  EXPECT_EQ(flat_after(alerts, {0.7, 0.7002, 0.7001, 0.7, 0.6, 0.6, 0.6, 0.6}), (std::vector<int>{2, 7}));
   Alerts noisy(2);
   EXPECT_EQ(flat_after(noisy, {0.7, 0.7, 0.7, 0.702, 0.7, 0.7, 0.7, 0.703, 0.703, 0.703}), std::vector<int>{2})
       << "it did not clear";

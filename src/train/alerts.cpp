@@ -6,7 +6,7 @@ namespace gs {
 namespace {
 
 constexpr double kMuchMemory = 0.85, kEnoughMemory = 0.8;  // apart, so that a share near one does not warn again
-constexpr double kFlat = 1e-3, kMoving = 5e-3;             // relative change of an epoch's mean loss; apart, too
+constexpr double kFlat = 1e-3, kMoving = 5e-3;             // relative change of an epoch's mean loss
 constexpr double kBusy = 0.5, kBusyPeriod_s = 60;
 
 long percent(double share) { return std::lround(100 * share); }
@@ -60,9 +60,14 @@ std::string Alerts::step(int epoch, Offset pairs, double loss) {
 std::string Alerts::end_epoch() {
   if (flat_epochs_ == 0 || pairs_ == 0) return "";
   const double mean = loss_ / double(pairs_), before = std::exchange(mean_, mean);
-  const double least_change = is_on(kFlatLoss) ? kMoving : kFlat;
-  flat_ = before > 0 && std::abs(mean - before) < least_change * before ? flat_ + 1 : 0;
-  if (!turn(kFlatLoss, flat_ >= flat_epochs_)) return "";
+  if (is_on(kFlatLoss)) {  // over once it stays elsewhere: one noisy epoch of many is no change
+    moved_ = std::abs(mean - flat_mean_) > kMoving * flat_mean_ ? moved_ + 1 : 0;
+    if (moved_ >= flat_epochs_) turn(kFlatLoss, false), flat_ = 0;
+    return "";
+  }
+  flat_ = before > 0 && std::abs(mean - before) < kFlat * before ? flat_ + 1 : 0;
+  if (flat_ < flat_epochs_) return "";
+  turn(kFlatLoss, true), flat_mean_ = mean, moved_ = 0;
   return cat("loss: flat for ", flat_, flat_ == 1 ? " epoch" : " epochs", ", at ", mean, " in epoch ", epoch_,
              "; training has converged, or learns nothing (see eval.patience, training.learning_rate)");
 }

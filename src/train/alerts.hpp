@@ -30,9 +30,9 @@ class Alerts {
 
   int flat_epochs_;
   std::array<bool, kNames.size()> on_{};
-  int epoch_ = 0, flat_ = 0;  // epochs since the mean changed
+  int epoch_ = 0, flat_ = 0, moved_ = 0;  // epochs since the mean changed; since it left where it was flat
   Offset pairs_ = 0;
-  double loss_ = 0, mean_ = 0;  // of this epoch, of the one before (0: none)
+  double loss_ = 0, mean_ = 0, flat_mean_ = 0;  // of this epoch; of the one before (0: none), of the last warning
   double since_s_ = -1, last_s_ = 0, busy_s_ = 0;
 };
 
