@@ -1,11 +1,8 @@
 // manifest.json of a small checkpoint, with the checksum that its contents have.
-#include <xxhash.h>
-
-#include <nlohmann/json.hpp>
-
 #include "graphscale/checkpoint.hpp"
 
 #include "fuzz/graphs.hpp"
+#include "tests/support/manifest.hpp"
 
 namespace {
 
@@ -28,16 +25,9 @@ gs::fs::path small_checkpoint() {
 }
 
 /// As it came where it is no JSON object.
-std::string with_checksum(std::string_view bytes) {
-  auto json = nlohmann::ordered_json::parse(bytes, nullptr, false);
-  if (!json.is_object()) return std::string(bytes);
-  json.erase("checksum");
-  const auto dump = [&] { return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace); };
-  const std::string text = dump();
-  char hash[17];
-  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));
-  json["checksum"] = hash;
-  return dump();
+std::string sealed(std::string_view bytes) {
+  const auto json = nlohmann::ordered_json::parse(bytes, nullptr, false);
+  return json.is_object() ? gs::with_checksum(json) : std::string(bytes);
 }
 
 }  // namespace
@@ -47,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const fs::path folder = small_checkpoint();
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   return fuzz::may_refuse([&] {
-    std::ofstream(folder / "manifest.json") << with_checksum(bytes);
+    std::ofstream(folder / "manifest.json") << sealed(bytes);
     const Checkpoint checkpoint(folder);
     checkpoint.verify(1);
     std::vector<float> row(std::size_t(checkpoint.dim()));

@@ -1,11 +1,11 @@
 // Checkpoints that were damaged, mixed up or made by hand, and stores: what is wrong is named, and what is sound is
 // used. Checkpoints of any layout are read alike.
 #include <sys/resource.h>
-#include <xxhash.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "tests/support/manifest.hpp"
 #include "tests/support/program.hpp"
 
 namespace gs {
@@ -67,13 +67,8 @@ class Damaged : public WithProgram {
   /// The manifest with a change and the checksum of that.
   void change_manifest(const std::function<void(Json&)>& change) const {
     Json json = Json::parse(manifest_);
-    json.erase("checksum");
     change(json);
-    char hash[17];
-    const std::string text = json.dump();
-    std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));
-    json["checksum"] = hash;
-    write(newest_ / "manifest.json", json.dump(2));
+    write(newest_ / "manifest.json", with_checksum(json));
   }
 
   /// What is said of a changed manifest, in one line, with little memory.

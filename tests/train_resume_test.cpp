@@ -1,11 +1,10 @@
 // Runs that go on: the same bits as without a break, on any ranks, whatever is learnt; and what is refused.
-#include <xxhash.h>
-
 #include <nlohmann/json.hpp>
 
 #include "graphscale/eval.hpp"
 
 #include "tests/support/folder.hpp"
+#include "tests/support/manifest.hpp"
 #include "tests/support/trained.hpp"
 
 namespace gs {
@@ -288,12 +287,7 @@ TEST_F(Resumed, KilledBetweenTheLastCheckpointAndTheVectorsARunSavesThem) {
   auto manifest = nlohmann::ordered_json::parse(bytes_of(file));
   EXPECT_EQ(manifest["complete"], true);
   manifest["complete"] = false;
-  manifest.erase("checksum");
-  const std::string text = manifest.dump();
-  char hash[17];
-  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));
-  manifest["checksum"] = hash;
-  write_text(file, manifest.dump());
+  write_text(file, with_checksum(manifest));
 
   EXPECT_FALSE(train_into("run", config_, Existing::resume).was_complete);
   EXPECT_TRUE(vectors("run") == whole);

@@ -219,8 +219,8 @@ struct GraphDiff {
   std::vector<std::string> first_reweighted;  ///< as arcs, with " TAB BEFORE TAB AFTER"
 };
 
-/// Lists have at most `list` entries, in the order of rows. Parallel arcs are matched in ascending order of weight.
-/// Memory: up to 20 bytes a node, and 32 an arc of the largest row of either.
+/// Lists have at most `list` entries, in the order of rows. Parallel arcs are matched by equal weights, what is left of
+/// them in ascending order of weight. Memory: up to 20 bytes a node, and 32 an arc of the largest row of either.
 GraphDiff diff(const Graph& before, const Graph& after, Offset list);
 
 // -------------------------------------------------------------------------------------------------------- generators

@@ -45,11 +45,16 @@ fs::path temporary_beside(const fs::path& path) {
          cat(".", path.filename().string(), kTemporaryMark, host_name(), "-", ::getpid(), "-", random);
 }
 
-/// True for a name that `temporary_beside` made on this host in a process that is gone.
+/// True for a name that `temporary_beside` made, on any host.
+bool is_temporary(const std::string& name) {
+  return !name.empty() && name[0] == '.' && name.rfind(kTemporaryMark) != std::string::npos;
+}
+
+/// True for one that it made on this host in a process that is gone.
 bool left_by_dead_process(const std::string& name) {
   const std::size_t mark = name.rfind(kTemporaryMark), random = name.rfind('-');
   const std::size_t pid = random == std::string::npos || random == 0 ? random : name.rfind('-', random - 1);
-  if (name.empty() || name[0] != '.' || mark == std::string::npos || pid == std::string::npos) return false;
+  if (!is_temporary(name) || pid == std::string::npos) return false;
   const std::size_t host = mark + kTemporaryMark.size();
   if (pid < host || name.substr(host, pid - host) != host_name()) return false;
   int process = 0;
@@ -217,8 +222,7 @@ void sweep_leftovers(const fs::path& folder, bool of_any_host) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    const bool of_a_run = name.rfind(kTemporaryMark) != std::string::npos && name[0] == '.';
-    if (!left_by_dead_process(name) && !(of_any_host && of_a_run)) continue;
+    if (of_any_host ? !is_temporary(name) : !left_by_dead_process(name)) continue;
     std::error_code removal;
     fs::remove_all(entry->path(), removal);
     log_info(cat(entry->path().string(), ": left by a process that is gone; ",
